@@ -263,12 +263,15 @@ static struct {
 static PyObject *stacks_start(PyObject *self, PyObject *args)
 {
 	PyObject *texts, *foreign;
+	struct stack_text text;
 
 	if (!PyArg_ParseTuple(args, "OO", &texts, &foreign) ||
 	    !python_texts(texts, &project.texts) || !python_texts(foreign, &project.foreign))
 		return NULL;
 	frames_init();
 	stack_text_set(project.texts[0], project.texts[1], project.foreign);
+	/* The first read tries what this Python has. Python 3.8 reports that to audit hooks. */
+	stack_text_read(PyThreadState_Get(), &text);
 	on = true;
 	return python_none();
 }

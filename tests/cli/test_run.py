@@ -104,6 +104,7 @@ class Environment(harness.Case):
         self.assertEqual(env["HEADRACE_INCLUDE"], "/d")
         self.assertEqual(env["HEADRACE_ON_FULL"], "wait:1000")
         self.assertNotIn("HEADRACE_FUNCTIONS", env)
+        self.assertNotIn("HEADRACE_STACKS", env)
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
         self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
 
@@ -114,6 +115,9 @@ class Environment(harness.Case):
         done = self.run_it("--functions=", "--", "true")
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn("--functions must be", done.stderr)
+
+    def test_stacks(self):
+        self.assertEqual(self.environment_of("--stacks")["HEADRACE_STACKS"], os.path.realpath(self.dir))
 
     def test_command_lines(self):
         script = os.path.join(self.dir, "train.py")

@@ -313,6 +313,13 @@ class Case(unittest.TestCase):
             self.assertEqual(done.returncode, status, done.stderr.decode(errors="replace"))
         return Traced(self.folder, store, done)
 
+    def ask(self, traced, *words):
+        """The rows of a named query."""
+        argv = [HEADRACE, "query", "--format", "json", traced.store, *words]
+        done = run(argv, self.folder.environment())
+        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        return json.loads(done.stdout)
+
     def headrace_and_strace(self, argv, *, options=(), timeout=180, status=0, **env):
         """One run that both watch, for what no two runs do alike. Returns (Traced, {(class,
         path): Count}).

@@ -48,11 +48,6 @@ class Training(harness.Case):
         traced = self.headrace([harness.PYTHON, SCRIPT, *options], RANK="0", WORLD_SIZE="1", **env)
         return json.loads(traced.result.stdout), traced
 
-    def ask(self, traced, *words):
-        done = harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, *words], self.folder.environment())
-        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
-        return json.loads(done.stdout)
-
     def waits(self, traced):
         row = traced.sql("""SELECT count(*) AS n, sum(dur_ns) / 1e9 AS s FROM regions WHERE kind = 'input_wait' AND open = 0
             AND rank = 0 AND worker IS NULL""")[0]

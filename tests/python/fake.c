@@ -21,7 +21,7 @@ static _Atomic uint64_t spans;
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
-	char line[4096];
+	char line[8192]; /* args have up to 4,095 bytes */
 	struct timespec now;
 	va_list rest;
 

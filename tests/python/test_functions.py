@@ -6,58 +6,21 @@ The witness is a counter in the program, which each function increments, or cPro
 """
 
 import collections
-import glob
 import os
 import subprocess
-import textwrap
 
 import harness
-from harness import FETCH, INPUT_WAIT, PYTHON, STARTUP, Case, Told
-
-# Each version that this machine has, from 3.7 on: the hooks differ.
-PYTHONS = [PYTHON] + sorted(p for p in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python"))
-                            if os.access(p, os.X_OK) and not p.split("/versions/")[1].startswith("3.6."))
-
-def version(python):
-    return eval(subprocess.run([python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, check=True).stdout)
+from harness import FETCH, INPUT_WAIT, PYTHON, STARTUP
+from versions import PYTHONS, Versions, version
 
 
-class Functions(Case):
-    def file(self, name, text):
-        path = os.path.join(self.dir, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(textwrap.dedent(text))
-        return path
-
-    def run_one(self, python, *command, globs="*", folder=None, cwd=None, **more):
-        """Runs a program with and without functions, which must have the same results. Returns its output and what was told."""
-        done = []
-        for functions in ({}, {"HEADRACE_FUNCTIONS": globs, "HEADRACE_FUNCTIONS_FOLDER": folder or self.dir}):
-            if os.path.exists(self.told_at):
-                os.remove(self.told_at)
-            env = self.environment(PYTHONHASHSEED="0", **functions, **more)
-            one = subprocess.run([python, *command], env=env, capture_output=True, text=True, timeout=100, cwd=cwd or self.dir,
-                                 check=False)
-            done.append((one.returncode, one.stdout, one.stderr))
-        self.assertEqual(done[0], done[1], python)
-        self.assertEqual(done[1][0], 0, done[1])
-        told = Told(self.told_at) if os.path.exists(self.told_at) else None
-        if told:
-            self.assertEqual(told.stray, [], python)
-        return done[1][1], told
+class Functions(Versions):
+    def run_one(self, python, *command, globs="*", folder=None, **more):
+        return self.run_both(python, *command, option={"HEADRACE_FUNCTIONS": globs, "HEADRACE_FUNCTIONS_FOLDER": folder or self.dir}, **more)
 
     @staticmethod
     def counts(told):
         return collections.Counter(f["name"] for f in told.functions) if told else collections.Counter()
-
-    def each(self, text, name="train.py", **more):
-        """For each Python: the program's own counts by name (the last line of its output), and what was told."""
-        path = self.file(name, text)
-        for python in PYTHONS:
-            with self.subTest(python=python):
-                out, told = self.run_one(python, path, **more)
-                yield eval(out.splitlines()[-1]) if out else None, told
 
     def check(self, text, **more):
         for want, told in self.each(text, **more):
@@ -291,9 +254,6 @@ class Functions(Case):
             told = self.run_one(python, main, folder="/nowhere", cwd="/")[1]
             self.assertEqual(dict(self.counts(told)), {"train.f": 1, "helper.help": 1}, python)
 
-    def marks(self, told):
-        return [call["args"] for call in told.calls if call["call"] == "mark" and call["name"] == "functions"]
-
     def test_a_profiler_of_the_program(self):
         """cProfile has the counts that it has without headrace. Before Python 3.12, it takes the hook; a mark has this."""
         for (want, monitoring), told in self.each("""
@@ -315,10 +275,10 @@ class Functions(Case):
         """):
             if monitoring:
                 self.assertEqual(dict(self.counts(told)), want)
-                self.assertEqual(self.marks(told), [])
+                self.assertEqual(self.marks(told, "functions"), [])
             else:
                 self.assertEqual(dict(self.counts(told)), {"train.before": 1, "train.inner": 1, "train.profiled": 1})
-                self.assertEqual(self.marks(told), [{"recorded": False, "reason": "another profiler"}])
+                self.assertEqual(self.marks(told, "functions"), [{"recorded": False, "reason": "another profiler"}])
             self.assertEqual(told.open, [])
 
     def test_a_profile_function_that_is_put_back(self):
@@ -351,14 +311,14 @@ class Functions(Case):
         for python in PYTHONS:
             if version(python) >= (3, 12):
                 _, told = self.run_one(python, "start.py", PYTHONPATH="", startup=False)
-                self.assertEqual(self.marks(told), [{"recorded": False, "reason": "other tools use sys.monitoring"}])
+                self.assertEqual(self.marks(told, "functions"), [{"recorded": False, "reason": "other tools use sys.monitoring"}])
                 self.assertEqual(told.functions, [])
 
     def test_without_the_module_in_c_or_with_an_older_library(self):
         self.file("train.py", "def f(): pass\nf()\n")
         for old in ("enter", "waited"):
             _, told = self.run_one(PYTHON, "train.py", FAKE_OLD=old)
-            self.assertEqual((told.functions, len(self.marks(told))), ([], 1), old)
+            self.assertEqual((told.functions, len(self.marks(told, "functions"))), ([], 1), old)
 
     def test_what_is_imported(self):
         """Nothing when it is off. Otherwise only headrace, because the program may have modules with the names of others."""

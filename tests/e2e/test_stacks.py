@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`headrace run --stacks`: the lines of code that the longest waits of a PyTorch DataLoader were in.
+
+The witness is the program: it knows which of its lines takes long in which items, and for how long.
+"""
+
+import os
+import re
+
+import harness
+
+PROGRAM = """
+import hashlib, multiprocessing, os, sys, time, zlib
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+def spin(s):
+    end = time.thread_time() + s
+    while time.thread_time() < end:            # spin
+        sum(range(100))                        # spin
+
+class Data(Dataset):
+    def __init__(self, lock):
+        self.lock, self.text = lock, os.urandom(1 << 20)
+    def __len__(self): return 40
+    def sleep(self, _):
+        time.sleep(0.25)                       # sleep
+    def python(self, _):
+        spin(0.25)
+    def zlib(self, _):
+        zlib.compress(self.text * 8)           # zlib
+    def hashlib(self, _):
+        hashlib.pbkdf2_hmac("sha256", b"a", b"b", 600000)  # hashlib
+    def held(self, _):
+        sum(range(12000000))                   # held
+    def lock_(self, _):
+        with self.lock:                        # lock
+            pass
+    def mixed(self, i):
+        for mark, call in (("sleep", self.sleep), ("spin", self.python), ("held", self.held))[i // 8 % 3 :]:
+            began = time.perf_counter_ns()
+            call(i)
+            with open(sys.argv[4], "a") as out:
+                print(mark, time.perf_counter_ns() - began, file=out)
+    def __getitem__(self, i):
+        spin(0.001)
+        if i % 8 == 3:
+            getattr(self, sys.argv[3])(i)
+        return torch.tensor(float(i))
+
+def hold(lock, end):
+    while not end.is_set():
+        with lock:
+            time.sleep(0.3)
+        time.sleep(0.001)
+
+def main():
+    method, workers = sys.argv[1], int(sys.argv[2])
+    context = multiprocessing.get_context(method)
+    lock, end = context.Lock(), context.Event()
+    holder = context.Process(target=hold, args=(lock, end))
+    if sys.argv[3] == "lock_":
+        holder.start()
+    more = {"multiprocessing_context": method} if workers else {}
+    for batch in DataLoader(Data(lock), 4, num_workers=workers, **more):
+        print(batch.tolist())
+    end.set()
+    if sys.argv[3] == "lock_":
+        holder.join()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+class Stacks(harness.Case):
+    def setUp(self):
+        harness.need_torch()
+        super().setUp()
+        self.program = os.path.join(self.folder.data, "slow.py")
+        with open(self.program, "w", encoding="utf-8") as out:
+            out.write(PROGRAM)
+        self.lines = {}
+        for n, line in enumerate(PROGRAM.splitlines(), 1):
+            if found := re.search(r"# (\w+)$", line):
+                self.lines.setdefault(found[1], []).append(n)
+
+    def job(self, method, workers, what):
+        return [harness.PYTHON, self.program, method, str(workers), what]
+
+    def check(self, method, workers, what, mark):
+        """The long waits are those for the first and the last batch, and for batches with a slow item, which is in lines with this mark."""
+        traced = self.headrace(self.job(method, workers, what), options=["--stacks"])
+        rows = self.ask(traced, "blame", "by=line", "longer=0.05")
+        places = [f"slow.py:{line} " for line in self.lines[mark]]
+        at = [row for row in rows if any(place in row["what"] for place in places)]
+        message = f"{method} {workers} {what}: {rows}"
+        self.assertAlmostEqual(sum(float(row["percent"]) for row in rows), 100, delta=0.1, msg=message)
+        fetched = [row for row in rows if row["what"] not in ("(no batch was left)", "(the worker started)")]
+        self.assertEqual(fetched[:1], at[:1], message)
+        self.assertGreater(sum(float(row["percent"]) for row in at), 0.85 * sum(float(row["percent"]) for row in fetched), message)
+        # The same waits by another grouping have the same length.
+        workers = self.ask(traced, "blame", "by=worker", "longer=0.05")
+        self.assertAlmostEqual(*(sum(float(row["waited_s"]) for row in some) for some in (rows, workers)), delta=1e-4)
+        self.assertEqual(traced.value("SELECT count(*) FROM losses"), 0)
+        return traced
+
+    def method(self, method, workers):
+        native = self.native(self.job(method, workers, "sleep")).stdout
+        for what, mark in (("sleep", "sleep"), ("python", "spin"), ("zlib", "zlib"), ("hashlib", "hashlib"), ("held", "held"), ("lock_", "lock")):
+            with self.subTest(what=what):
+                self.assertEqual(self.check(method, workers, what, mark).result.stdout, native)
+
+    def test_forked_workers(self):
+        self.method("fork", 1)
+
+    def test_spawned_workers(self):
+        self.method("spawn", 1)
+
+    def test_without_workers(self):
+        self.method("fork", 0)
+
+    def test_shares(self):
+        """Of all waits: the program measures how long its items took, by place."""
+        for workers in (0, 1):
+            took = os.path.join(self.folder.log, f"took{workers}")
+            traced = self.headrace([*self.job("fork", workers, "mixed"), took], options=["--stacks"])
+            want = {}
+            with open(took, encoding="ascii") as lines:
+                for mark, ns in map(str.split, lines):
+                    want[mark] = want.get(mark, 0) + int(ns) / 1e9
+            whole = traced.value("SELECT sum(dur_ns) / 1e9 FROM regions WHERE kind = 'input_wait'")
+            rows = self.ask(traced, "blame", "by=line", "longer=0.000001")
+            for mark, s in want.items():
+                found = sum(float(row["waited_s"]) for row in rows if any(f"slow.py:{n} " in row["what"] for n in self.lines[mark]))
+                self.assertAlmostEqual(found, s, delta=0.15 * s, msg=f"{workers} {mark} of {whole}: {rows}")
+
+    def test_off(self):
+        traced = self.headrace(self.job("fork", 0, "sleep"))
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE args LIKE '%stacks%'"), 0)
+        self.assertEqual(self.ask(traced, "blame", "by=line")[0]["what"], "(the worker slept)")
+        traced = self.headrace(self.job("fork", 0, "sleep"), options=["--stacks"], HEADRACE_PYTHON="off")
+        self.assertIn(b"no stacks are recorded", traced.result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
