@@ -153,7 +153,8 @@ static void module_name(const char *module, PyObject *globals, const char *path,
 		return;
 	}
 	spec = PyDict_GetItemString(globals, "__spec__");
-	if (!spec || spec == (PyObject *)&_Py_NoneStruct || !text_attribute(spec, "name", room, size))
+	if (!spec || spec == (PyObject *)&_Py_NoneStruct ||
+	    !text_attribute(spec, "name", room, size))
 		module_of_file(path, room, size);
 }
 

@@ -26,7 +26,7 @@ static bool on;
 
 /* ---- the fetch that is sampled ----------------------------------------------------------------- */
 
-struct sample {
+struct stack_sample {
 	uint64_t due_ns, at_ns; /* the sampler waited for Python's lock from `due` to `at` */
 	struct stack_text text;
 };
@@ -37,7 +37,7 @@ static struct {
 	pid_t pid;	       /* a forked child has no fetch of its parent's other threads */
 	uint64_t began_ns, every_ns;
 	unsigned n;
-	struct sample samples[SAMPLES_MAX];
+	struct stack_sample samples[SAMPLES_MAX];
 } fetch;
 
 /* Drops every second sample. Keeps the last one, from which the next is due. */
@@ -54,7 +54,7 @@ static void samples_thin(void)
 static uint64_t sample_take(uint64_t due_ns)
 {
 	bool collects = frames_collect_off();
-	struct sample *s = &fetch.samples[fetch.n];
+	struct stack_sample *s = &fetch.samples[fetch.n];
 
 	s->due_ns = due_ns;
 	s->at_ns = hr_now_ns(CLOCK_MONOTONIC);
@@ -82,7 +82,8 @@ static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	pthread_t thread;
-	pid_t pid; /* of the process that has the thread; 0: none. Changed only with Python's lock */
+	pid_t
+	    pid; /* of the process that has the thread; 0: none. Changed only with Python's lock */
 	unsigned generation;
 	bool ending;	  /* as pid */
 	atomic_bool idle; /* waits until a fetch begins */
@@ -214,7 +215,7 @@ static size_t put_samples(char *room, size_t size, size_t n)
 	uint64_t late = 0;
 
 	for (unsigned i = 0, of = 0; i < fetch.n; i++) {
-		const struct sample *s = &fetch.samples[i];
+		const struct stack_sample *s = &fetch.samples[i];
 		bool last = i + 1 == fetch.n || strcmp(s->text.stack, s[1].text.stack) != 0;
 		uint64_t from;
 
