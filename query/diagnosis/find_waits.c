@@ -7,6 +7,10 @@
 
 #include "query/diagnosis/findings_internal.h"
 
+#define FIND_LINE                                                                                  \
+	"to find the line, run it again with `headrace run --stacks`, and use "                    \
+	"`headrace query STORE blame by=line`"
+
 /* In seconds. A batch of a few tensors is handed over in less time. */
 #define LONG_HANDOVER 5e-3
 /* a gain of at least this share of the wall time needs no other advice */
@@ -317,13 +321,13 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 		f->action = hr__finding_text(
 		    j, "remove the sleep (time.sleep, a retry, a rate limit)%s%s; %s",
 		    more != NULL ? ", or if it must stay, " : "", more != NULL ? more : "",
-		    HR_FIND_STACK);
+		    FIND_LINE);
 		f->gain_high = fmax(f->gain_high, 1.1 * f->lost);
 	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
 		f->action = "send requests ahead and at the same time, or copy the data to storage "
 			    "of the node";
 	} else if (f->action == NULL) {
-		f->action = "find out what it waits for; " HR_FIND_STACK;
+		f->action = "find out what it waits for; " FIND_LINE;
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
@@ -347,7 +351,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 			    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
 		f->action = "hold the lock for a shorter time (do not sleep, read or send requests "
 			    "while it is held), or give each worker an object of its own, which "
-			    "needs no lock; " HR_FIND_STACK;
+			    "needs no lock; " FIND_LINE;
 		f->gain_high = 1.1 * f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 		return;
@@ -370,7 +374,7 @@ static void find_unknown(struct hr_training_job *j, const double *p)
 		f->evidence = "only counters were recorded, so that reads and sleep look alike";
 		f->action = "record every operation: headrace level JOB trace";
 	} else {
-		f->action = "find out what the workers wait for; " HR_FIND_STACK;
+		f->action = "find out what the workers wait for; " FIND_LINE;
 	}
 }
 

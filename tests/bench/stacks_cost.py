@@ -5,8 +5,8 @@
 usage: stacks_cost.py --build BUILD [--rounds N]
 
 Each round runs each program once in each way, in turns. A program makes its batches without workers, on one core: short fetches (no samples),
-a sleep, a loop in Python, and calls in C that hold Python's lock. Printed are medians and minima of the time of a fetch, and the median and
-minimum of the difference between the runs of a round.
+a sleep, a loop in Python, and calls in C that hold Python's lock. Printed are medians and minima of the time of a fetch and of the CPU time of
+the process per fetch, and of the difference between the runs of a round. CPU time depends less on other work on the machine.
 """
 
 import argparse
@@ -42,10 +42,10 @@ def loop():
 loop()
 best = []
 for _ in range(3):
-    began = time.perf_counter()
+    began = time.perf_counter(), time.process_time()
     loop()
-    best.append((time.perf_counter() - began) / n)
-print(min(best), file=open(sys.argv[2], "w"))
+    best.append(((time.perf_counter() - began[0]) / n, (time.process_time() - began[1]) / n))
+print(*map(min, zip(*best)), file=open(sys.argv[2], "w"))
 """
 
 
@@ -55,7 +55,7 @@ def run(what, way, folder, options):
     command = ["taskset", "-c", str(os.cpu_count() - 1), *headrace, sys.executable, os.path.join(folder, "cost.py"), what, took]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     with open(took, encoding="ascii") as text:
-        return float(text.read()) * 1e6
+        return [float(s) * 1e6 for s in text.read().split()]
 
 
 def main():
@@ -70,8 +70,9 @@ def main():
             out.write(PROGRAM)
         for what in ("short", "sleep", "python", "held"):
             pairs = [[run(what, way, folder, options) for way in ([], ["--stacks"])] for _ in range(options.rounds)]
-            values = [*zip(*pairs), [on - off for off, on in pairs]]
-            print(f"{what:32s}" + "".join(f"{statistics.median(v):12.2f} ({min(v):8.2f})" for v in values), flush=True)
+            for i, of in enumerate(("", ", CPU time")):
+                values = [[off[i] for off, _ in pairs], [on[i] for _, on in pairs], [on[i] - off[i] for off, on in pairs]]
+                print(f"{what + of:32s}" + "".join(f"{statistics.median(v):12.2f} ({min(v):8.2f})" for v in values), flush=True)
 
 
 if __name__ == "__main__":

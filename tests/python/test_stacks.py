@@ -88,7 +88,6 @@ for one in (lock, other):
                 self.assertGreater(at, 0.8 * whole, (python, line, parts))
                 stacks = fetch["args"]["stacks"]
                 self.assertTrue(all(s["stack"].endswith("<lambda>") for s in stacks), stacks)
-                self.assertGreater(sum(s["samples"] for s in stacks), 1)
             self.assertIn("multiprocessing/synchronize.py", fetches[-1]["args"]["stacks"][-1]["stack"].split(" < ")[0])
 
     def test_parts_of_a_fetch(self):
