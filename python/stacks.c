@@ -82,11 +82,12 @@ static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	pthread_t thread;
-	pid_t
-	    pid; /* of the process that has the thread; 0: none. Changed only with Python's lock */
+	/* The process that has the thread; 0: none. Changed only with Python's lock */
+	pid_t pid;
 	unsigned generation;
-	bool ending;	  /* as pid */
-	atomic_bool idle; /* waits until a fetch begins */
+	bool ending; /* as pid */
+	/* It sleeps until then, or until a fetch begins (UINT64_MAX). 0: it is awake */
+	_Atomic uint64_t until;
 } sampler;
 
 /* Waits until a sample is due, and returns when it was due. 0: the thread must end. */
@@ -101,16 +102,16 @@ static uint64_t sampler_wait(unsigned generation)
 		at = atomic_load(&due);
 		if (at > 0 && at <= hr_now_ns(CLOCK_MONOTONIC))
 			break;
+		atomic_store(&sampler.until, at > 0 ? at : UINT64_MAX);
 		until = (struct timespec){(time_t)(at / 1000000000), (long)(at % 1000000000)};
-		if (at > 0) {
-			pthread_cond_timedwait(&sampler.changed, &sampler.mutex, &until);
+		if (atomic_load(&due) != at)
 			continue;
-		}
-		atomic_store(&sampler.idle, true);
-		if (atomic_load(&due) == 0)
+		if (at > 0)
+			pthread_cond_timedwait(&sampler.changed, &sampler.mutex, &until);
+		else
 			pthread_cond_wait(&sampler.changed, &sampler.mutex);
-		atomic_store(&sampler.idle, false);
 	}
+	atomic_store(&sampler.until, 0);
 	if (sampler.generation != generation)
 		at = 0;
 	pthread_mutex_unlock(&sampler.mutex);
@@ -151,7 +152,7 @@ static void sampler_start(pid_t pid)
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_mutex_init(&sampler.mutex, NULL);
 	pthread_cond_init(&sampler.changed, &clock);
-	atomic_store(&sampler.idle, false);
+	atomic_store(&sampler.until, 0);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
@@ -205,7 +206,7 @@ void stacks_begin(uint64_t at_ns)
 	atomic_store(&due, at_ns + EVERY_NS);
 	if (sampler.pid != pid)
 		sampler_start(pid);
-	else if (atomic_load(&sampler.idle))
+	else if (atomic_load(&sampler.until) > at_ns + EVERY_NS)
 		sampler_wake();
 }
 

@@ -97,7 +97,11 @@ def batch():
     time.sleep(0.15)                           # B
     time.sleep(0.3)                            # C
 fetch(batch)
+fetch(time.sleep, 1.5)
+fetch(time.sleep, 0.08)
 """):
+            self.assertEqual(len(self.parts(fetches[1])), 1)
+            self.assertTrue(self.parts(fetches[2]))  # the samples of the previous fetch were further apart
             for (what, s), (line, want) in zip(self.parts(fetches[0]), (("A", 0.1), ("B", 0.15), ("C", 0.3))):
                 self.assertIn(f"train.py:{lines[line]} batch", what)
                 self.assertAlmostEqual(s, want, delta=0.06)
@@ -125,7 +129,7 @@ try:
     fetch(fails)
 except KeyError as error:
     print(error, error.__context__, error.__traceback__.tb_next.tb_lineno)
-fetch(spin, 0.05)
+fetch(spin, 0.1)
 """):
             outer, *inner, last = fetches
             self.assertEqual([f["args"].get("stacks") for f in inner], [None, None])
