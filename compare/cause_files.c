@@ -79,46 +79,47 @@ static double uncached_time(const struct hr_kind_means *m)
 }
 
 /* Reads took longer: because of the storage, or because the page cache served fewer of them? */
-static enum hr_cause_id storage_or_cache(struct hr_causes_search *s, const struct hr_kind *k)
+static enum hr_compare_cause_id storage_or_cache(struct hr_causes_search *s,
+						 const struct hr_kind *k)
 {
 	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
 	double disk_a = from_storage(s, HR_COMPARE_A), disk_b = from_storage(s, HR_COMPARE_B);
 	double cached, slower;
 
 	if (a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0)
-		return HR_CAUSE_mount;
+		return HR_WHY_mount;
 	if (disk_a >= 0 && disk_b >= 0 && fmax(disk_a, disk_b) > HARDLY)
-		return fabs(disk_b - disk_a) > 0.5 * fmax(disk_a, disk_b) ? HR_CAUSE_page_cache
-									  : HR_CAUSE_storage;
+		return fabs(disk_b - disk_a) > 0.5 * fmax(disk_a, disk_b) ? HR_WHY_page_cache
+									  : HR_WHY_storage;
 	cached = per(b->read_cached, b->reads) - per(a->read_cached, a->reads);
 	slower = hr_log_ratio(uncached_time(a), uncached_time(b));
 	if (a->read_cached + b->read_cached == 0 || fabs(cached) < 0.1)
-		return HR_CAUSE_storage;
+		return HR_WHY_storage;
 	return fabs(slower) > log(1.5) && per(a->read_cached, a->reads) < 0.9 &&
 		       per(b->read_cached, b->reads) < 0.9
-		   ? HR_CAUSE_storage
-		   : HR_CAUSE_storage_or_cache;
+		   ? HR_WHY_storage
+		   : HR_WHY_storage_or_cache;
 }
 
-static enum hr_cause_id cause_of(struct hr_causes_search *s, const struct hr_kind *k,
-				 double seconds, double metadata)
+static enum hr_compare_cause_id cause_of(struct hr_causes_search *s, const struct hr_kind *k,
+					 double seconds, double metadata)
 {
 	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
 	double sign = seconds > 0 ? 1 : -1, most;
 	struct kind_ratios r = ratios_of(k);
 
 	if ((a->opens + a->reads == 0) != (b->opens + b->reads == 0))
-		return HR_CAUSE_new_files;
+		return HR_WHY_new_files;
 	most = fmax(fmax(sign * r.files, sign * r.amount), fmax(sign * r.size, sign * r.speed));
 	if (fabs(metadata) > 0.5 * fabs(seconds))
 		return sign * r.files >= 0.5 * sign * hr_log_ratio(a->meta_s, b->meta_s)
-			   ? HR_CAUSE_file_count
-			   : HR_CAUSE_metadata;
+			   ? HR_WHY_file_count
+			   : HR_WHY_metadata;
 	if (most == sign * r.speed)
 		return storage_or_cache(s, k);
 	if (most == sign * r.files)
-		return HR_CAUSE_file_count;
-	return most == sign * r.size ? HR_CAUSE_read_size : HR_CAUSE_read_amount;
+		return HR_WHY_file_count;
+	return most == sign * r.size ? HR_WHY_read_size : HR_WHY_read_amount;
 }
 
 /* Writes "1,000 reads of 64.0 KiB, 12.3 ms each" */
@@ -172,19 +173,20 @@ static bool is_same_work(const struct hr_kind *k)
 	return fmax(fabs(r.files), fmax(fabs(r.amount), fabs(r.size))) < SAME;
 }
 
-static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k, enum hr_cause_id id,
-			 double seconds)
+static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k,
+			 enum hr_compare_cause_id id, double seconds)
 {
 	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
 	double ta = hr_kind_seconds(a), tb = hr_kind_seconds(b);
 
-	if (id == HR_CAUSE_new_files)
-		return hr_cause_text(s, "%s %s: %s", shown(k),
-				     seconds > 0 ? "are used in B only" : "are used in A only",
-				     hr_cause_meaning(id, seconds));
-	return hr_cause_text(s, "I/O of %s took %.2fx as long%s: %s", shown(k), per(tb, ta),
-			     is_same_work(k) ? ", same count and sizes" : "",
-			     hr_cause_meaning(id, seconds));
+	if (id == HR_WHY_new_files)
+		return hr_compare_cause_text(s, "%s %s: %s", shown(k),
+					     seconds > 0 ? "are used in B only"
+							 : "are used in A only",
+					     hr_compare_cause_meaning(id, seconds));
+	return hr_compare_cause_text(s, "I/O of %s took %.2fx as long%s: %s", shown(k), per(tb, ta),
+				     is_same_work(k) ? ", same count and sizes" : "",
+				     hr_compare_cause_meaning(id, seconds));
 }
 
 static double positive(double change, double of)
@@ -221,14 +223,14 @@ static void explain_kind(struct hr_causes_search *s, const struct hr_kind *k,
 			    };
 	double sum = own.read + own.metadata + own.written;
 	bool writes = fabs(own.written) > fabs(own.read + own.metadata);
-	enum hr_cause_id id =
-	    writes ? HR_CAUSE_writes : cause_of(s, k, own.read + own.metadata, own.metadata);
+	enum hr_compare_cause_id id =
+	    writes ? HR_WHY_writes : cause_of(s, k, own.read + own.metadata, own.metadata);
 	struct hr_compare_cause *cause =
-	    hr_cause_add(s, id,
-			 writes				       ? HR_QUANTITY_write
-			 : fabs(own.metadata) > fabs(own.read) ? HR_QUANTITY_metadata
-							       : HR_QUANTITY_read,
-			 sum);
+	    hr_compare_cause_add(s, id,
+				 writes				       ? HR_QUANTITY_write
+				 : fabs(own.metadata) > fabs(own.read) ? HR_QUANTITY_metadata
+								       : HR_QUANTITY_read,
+				 sum);
 
 	if (cause == NULL)
 		return;
@@ -253,9 +255,9 @@ void hr_causes_of_files(struct hr_causes_search *s)
 		explain_kind(s, &kinds->list[i], &all);
 	/* for example mapped files, which have no operations */
 	if (all.read == 0)
-		hr_cause_add_simple(s, HR_CAUSE_files, HR_QUANTITY_read);
+		hr_compare_cause_add_simple(s, HR_WHY_files, HR_QUANTITY_read);
 	if (all.metadata == 0)
-		hr_cause_add_simple(s, HR_CAUSE_files, HR_QUANTITY_metadata);
+		hr_compare_cause_add_simple(s, HR_WHY_files, HR_QUANTITY_metadata);
 	if (all.written == 0)
-		hr_cause_add_simple(s, HR_CAUSE_files, HR_QUANTITY_write);
+		hr_compare_cause_add_simple(s, HR_WHY_files, HR_QUANTITY_write);
 }

@@ -20,8 +20,9 @@ double hr_causes_sum(const struct hr_causes_search *s, int side, const char *mea
 	return hr_side_sum(&s->sides[side], measure, NULL, s->scale);
 }
 
-struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
-				      enum hr_quantity quantity, double seconds)
+struct hr_compare_cause *hr_compare_cause_add(struct hr_causes_search *s,
+					      enum hr_compare_cause_id id,
+					      enum hr_quantity quantity, double seconds)
 {
 	struct hr_comparison *c = s->to;
 	const struct hr_difference *whole = &c->quantities[HR_QUANTITY_wall];
@@ -40,7 +41,7 @@ struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_
 	return cause;
 }
 
-char *hr_cause_text(struct hr_causes_search *s, const char *format, ...)
+char *hr_compare_cause_text(struct hr_causes_search *s, const char *format, ...)
 {
 	char *text = NULL;
 	va_list args;
@@ -63,17 +64,19 @@ static char *instead(struct hr_causes_search *s, enum hr_quantity quantity)
 {
 	const struct hr_difference *d = &s->to->quantities[quantity];
 
-	return hr_cause_text(s, "%s: %s instead of %s", hr_quantity_rows[quantity].name,
-			     seconds_text(d->b).s, seconds_text(d->a).s);
+	return hr_compare_cause_text(s, "%s: %s instead of %s", hr_quantity_rows[quantity].name,
+				     seconds_text(d->b).s, seconds_text(d->a).s);
 }
 
-void hr_cause_add_simple(struct hr_causes_search *s, enum hr_cause_id id, enum hr_quantity quantity)
+void hr_compare_cause_add_simple(struct hr_causes_search *s, enum hr_compare_cause_id id,
+				 enum hr_quantity quantity)
 {
-	struct hr_compare_cause *cause = hr_cause_add(s, id, quantity, s->left[quantity]);
+	struct hr_compare_cause *cause = hr_compare_cause_add(s, id, quantity, s->left[quantity]);
 
 	if (cause == NULL)
 		return;
-	cause->what = hr_cause_text(s, "%s", hr_cause_meaning(id, s->left[quantity]));
+	cause->what =
+	    hr_compare_cause_text(s, "%s", hr_compare_cause_meaning(id, s->left[quantity]));
 	cause->evidence = instead(s, quantity);
 }
 
@@ -135,22 +138,22 @@ static void explain_stall(struct hr_causes_search *s)
 		}
 	}
 	if (!slow || most <= 0) {
-		cause = hr_cause_add(s, HR_CAUSE_stall, HR_QUANTITY_stall, stall);
+		cause = hr_compare_cause_add(s, HR_WHY_stall, HR_QUANTITY_stall, stall);
 		if (cause != NULL)
 			cause->what = instead(s, HR_QUANTITY_stall);
 		return;
 	}
 	most *= (stall > 0 ? 1 : -1) / (double)m->n_ranks; /* its share in the mean of all ranks */
-	cause = hr_cause_add(s, HR_CAUSE_slow_rank, HR_QUANTITY_stall, stall + most);
+	cause = hr_compare_cause_add(s, HR_WHY_slow_rank, HR_QUANTITY_stall, stall + most);
 	if (cause == NULL)
 		return;
 	s->left[why] -= most;
 	s->left[HR_QUANTITY_stall] = 0;
 	cause->what =
-	    hr_cause_text(s, "rank %lld %s slower than the others, which waited for it: %s",
-			  (long long)m->ranks[rank].rank, stall > 0 ? "was" : "was no longer",
-			  hr_quantity_rows[why].name);
-	cause->evidence = hr_cause_text(
+	    hr_compare_cause_text(s, "rank %lld %s slower than the others, which waited for it: %s",
+				  (long long)m->ranks[rank].rank,
+				  stall > 0 ? "was" : "was no longer", hr_quantity_rows[why].name);
+	cause->evidence = hr_compare_cause_text(
 	    s, "%s: rank %lld %s, the others %s; waiting for other ranks: %s instead of %s",
 	    stall > 0 ? "B" : "A", (long long)m->ranks[rank].rank,
 	    seconds_text(m->ranks[rank].seconds[why]).s,
@@ -193,16 +196,16 @@ static void explain_workers(struct hr_causes_search *s)
 	if (fewer * waits <= 0)
 		return;
 	share = more * waits > 0 ? fewer / (fewer + more) : 1;
-	cause = hr_cause_add(s, HR_CAUSE_workers, HR_QUANTITY_input_wait, share * waits);
+	cause = hr_compare_cause_add(s, HR_WHY_workers, HR_QUANTITY_input_wait, share * waits);
 	if (cause == NULL)
 		return;
 	for (size_t i = 0; i < N_OF_BATCHES; i++)
 		s->left[of_batches[i]] *= 1 - share;
-	cause->what =
-	    hr_cause_text(s, "%s: %.3g instead of %.3g", hr_cause_meaning(HR_CAUSE_workers, waits),
-			  workers->b, workers->a);
+	cause->what = hr_compare_cause_text(s, "%s: %.3g instead of %.3g",
+					    hr_compare_cause_meaning(HR_WHY_workers, waits),
+					    workers->b, workers->a);
 	if (work[HR_COMPARE_A] > 0 && work[HR_COMPARE_B] > 0)
-		cause->evidence = hr_cause_text(
+		cause->evidence = hr_compare_cause_text(
 		    s, "a batch took a worker %s instead of %s; waiting for data: %s instead of %s",
 		    seconds_text(work[HR_COMPARE_B]).s, seconds_text(work[HR_COMPARE_A]).s,
 		    seconds_text(s->to->quantities[HR_QUANTITY_input_wait].b).s,
@@ -216,7 +219,7 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	double seconds = s->left[HR_QUANTITY_checkpoint], sign = seconds > 0 ? 1 : -1;
 	double n[HR_COMPARE_SIDES], bytes[HR_COMPARE_SIDES], count, size, time;
 	const struct hr_difference *d = &s->to->quantities[HR_QUANTITY_checkpoint];
-	enum hr_cause_id id = HR_CAUSE_checkpoint_speed;
+	enum hr_compare_cause_id id = HR_WHY_checkpoint_speed;
 	struct hr_compare_cause *cause;
 
 	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
@@ -230,14 +233,14 @@ static void explain_checkpoints(struct hr_causes_search *s)
 					 bytes[HR_COMPARE_B] / n[HR_COMPARE_B])
 		   : 0;
 	if ((n[HR_COMPARE_A] > 0) != (n[HR_COMPARE_B] > 0) || (count > size && count > time - size))
-		id = HR_CAUSE_checkpoint_count;
+		id = HR_WHY_checkpoint_count;
 	else if (size > time - size)
-		id = HR_CAUSE_checkpoint_size;
-	cause = hr_cause_add(s, id, HR_QUANTITY_checkpoint, seconds);
+		id = HR_WHY_checkpoint_size;
+	cause = hr_compare_cause_add(s, id, HR_QUANTITY_checkpoint, seconds);
 	if (cause == NULL)
 		return;
-	cause->what = hr_cause_text(s, "%s", hr_cause_meaning(id, seconds));
-	cause->evidence = hr_cause_text(
+	cause->what = hr_compare_cause_text(s, "%s", hr_compare_cause_meaning(id, seconds));
+	cause->evidence = hr_compare_cause_text(
 	    s, "%.4g checkpoints (%s) took %s; in A %.4g (%s) took %s", n[HR_COMPARE_B],
 	    hr_text_size((uint64_t)bytes[HR_COMPARE_B]).s, seconds_text(d->b).s, n[HR_COMPARE_A],
 	    hr_text_size((uint64_t)bytes[HR_COMPARE_A]).s, seconds_text(d->a).s);
@@ -246,21 +249,21 @@ static void explain_checkpoints(struct hr_causes_search *s)
 void hr_causes_find(struct hr_causes_search *s)
 {
 	static const struct {
-		enum hr_cause_id id;
+		enum hr_compare_cause_id id;
 		enum hr_quantity quantity;
 	} simple[] = {
-	    {HR_CAUSE_start, HR_QUANTITY_start},
-	    {HR_CAUSE_validation, HR_QUANTITY_validation},
-	    {HR_CAUSE_outside, HR_QUANTITY_outside},
-	    {HR_CAUSE_batch_cpu, HR_QUANTITY_batch_cpu},
-	    {HR_CAUSE_cores, HR_QUANTITY_core},
-	    {HR_CAUSE_sleep, HR_QUANTITY_sleep},
-	    {HR_CAUSE_network, HR_QUANTITY_network},
-	    {HR_CAUSE_lock, HR_QUANTITY_lock},
-	    {HR_CAUSE_worker_life, HR_QUANTITY_workers},
-	    {HR_CAUSE_handover, HR_QUANTITY_handover},
-	    {HR_CAUSE_unknown_wait, HR_QUANTITY_unknown_wait},
-	    {HR_CAUSE_compute, HR_QUANTITY_compute},
+	    {HR_WHY_start, HR_QUANTITY_start},
+	    {HR_WHY_validation, HR_QUANTITY_validation},
+	    {HR_WHY_outside, HR_QUANTITY_outside},
+	    {HR_WHY_batch_cpu, HR_QUANTITY_batch_cpu},
+	    {HR_WHY_cores, HR_QUANTITY_core},
+	    {HR_WHY_sleep, HR_QUANTITY_sleep},
+	    {HR_WHY_network, HR_QUANTITY_network},
+	    {HR_WHY_lock, HR_QUANTITY_lock},
+	    {HR_WHY_worker_life, HR_QUANTITY_workers},
+	    {HR_WHY_handover, HR_QUANTITY_handover},
+	    {HR_WHY_unknown_wait, HR_QUANTITY_unknown_wait},
+	    {HR_WHY_compute, HR_QUANTITY_compute},
 	};
 
 	explain_stall(s);
@@ -268,5 +271,5 @@ void hr_causes_find(struct hr_causes_search *s)
 	hr_causes_of_files(s);
 	explain_checkpoints(s);
 	for (size_t i = 0; i < sizeof(simple) / sizeof(*simple); i++)
-		hr_cause_add_simple(s, simple[i].id, simple[i].quantity);
+		hr_compare_cause_add_simple(s, simple[i].id, simple[i].quantity);
 }

@@ -24,16 +24,17 @@ double hr_log_ratio(double a, double b);
  * Adds a cause that takes `seconds` of the quantity, if this is more than the noise. Then the
  * caller sets what and evidence of the result. NULL: not added.
  */
-struct hr_compare_cause *hr_cause_add(struct hr_causes_search *s, enum hr_cause_id id,
-				      enum hr_quantity quantity, double seconds);
+struct hr_compare_cause *hr_compare_cause_add(struct hr_causes_search *s,
+					      enum hr_compare_cause_id id,
+					      enum hr_quantity quantity, double seconds);
 
 /* Formats a text (malloc'ed). On failure, returns NULL and sets s->failed. */
-__attribute__((format(printf, 2, 3))) char *hr_cause_text(struct hr_causes_search *s,
-							  const char *format, ...);
+__attribute__((format(printf, 2, 3))) char *hr_compare_cause_text(struct hr_causes_search *s,
+								  const char *format, ...);
 
 /* Adds a cause that takes all that is left of the quantity, which it shows. */
-void hr_cause_add_simple(struct hr_causes_search *s, enum hr_cause_id id,
-			 enum hr_quantity quantity);
+void hr_compare_cause_add_simple(struct hr_causes_search *s, enum hr_compare_cause_id id,
+				 enum hr_quantity quantity);
 
 /* Finds all causes. */
 void hr_causes_find(struct hr_causes_search *s);

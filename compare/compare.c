@@ -13,17 +13,17 @@
 static const struct {
 	const char *name, *more, *less;
 } cause_rows[] = {
-#define HR_CAUSE(id, more, less) {#id, more, less},
+#define HR_WHY(id, more, less) {#id, more, less},
 #include "compare/causes.def"
-#undef HR_CAUSE
+#undef HR_WHY
 };
 
-const char *hr_cause_name(enum hr_cause_id id)
+const char *hr_compare_cause_name(enum hr_compare_cause_id id)
 {
 	return cause_rows[id].name;
 }
 
-const char *hr_cause_meaning(enum hr_cause_id id, double seconds)
+const char *hr_compare_cause_meaning(enum hr_compare_cause_id id, double seconds)
 {
 	return seconds > 0 ? cause_rows[id].more : cause_rows[id].less;
 }

@@ -16,11 +16,11 @@
 
 #define HR_COMPARE_LEAST 0.01 /* share of the whole run: less does not count */
 
-enum hr_cause_id {
-#define HR_CAUSE(id, more, less) HR_CAUSE_##id,
+enum hr_compare_cause_id {
+#define HR_WHY(id, more, less) HR_WHY_##id,
 #include "compare/causes.def"
-#undef HR_CAUSE
-	HR_CAUSES
+#undef HR_WHY
+	HR_WHYS
 };
 
 struct hr_difference {
@@ -30,7 +30,7 @@ struct hr_difference {
 };
 
 struct hr_compare_cause {
-	enum hr_cause_id id;
+	enum hr_compare_cause_id id;
 	double seconds; /* by which B took longer; negative: less time */
 	double noise;
 	char *what;	/* a sentence (malloc'ed) */
@@ -61,9 +61,9 @@ struct hr_comparison {
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret);
 void hr_comparison_done(struct hr_comparison *c);
 
-const char *hr_cause_name(enum hr_cause_id id);
+const char *hr_compare_cause_name(enum hr_compare_cause_id id);
 
 /* The meaning of a cause, for `seconds` more or less. */
-const char *hr_cause_meaning(enum hr_cause_id id, double seconds);
+const char *hr_compare_cause_meaning(enum hr_compare_cause_id id, double seconds);
 
 #endif

@@ -44,7 +44,7 @@ static void put_causes(struct hr_json *j, const struct hr_comparison *c)
 		const struct hr_compare_cause *cause = &c->causes[i];
 
 		hr_json_object(j, NULL);
-		hr_json_string(j, "cause", hr_cause_name(cause->id));
+		hr_json_string(j, "cause", hr_compare_cause_name(cause->id));
 		hr_json_double(j, "seconds", cause->seconds);
 		hr_json_double(j, "noise_s", cause->noise);
 		hr_json_string(j, "what", cause->what);

@@ -32,12 +32,12 @@ static struct hr_comparison compare(void)
 }
 
 /* Compares, and checks the first cause and its seconds. */
-static void assert_first(enum hr_cause_id id, double seconds)
+static void assert_first(enum hr_compare_cause_id id, double seconds)
 {
 	struct hr_comparison c = compare();
 
 	assert_true(c.n_causes > 0);
-	assert_string_equal(hr_cause_name(c.causes[0].id), hr_cause_name(id));
+	assert_string_equal(hr_compare_cause_name(c.causes[0].id), hr_compare_cause_name(id));
 	assert_float_equal(c.causes[0].seconds, seconds, 0.02 * fabs(seconds));
 	assert_non_null(c.causes[0].what);
 	hr_comparison_done(&c);
@@ -71,7 +71,7 @@ static void slower_storage(void **state)
 	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
-	assert_first(HR_CAUSE_storage, 4);
+	assert_first(HR_WHY_storage, 4);
 }
 
 static void faster_storage(void **state)
@@ -79,7 +79,7 @@ static void faster_storage(void **state)
 	(void)state;
 	add_reads(&a, 7, 100, 1000, 64 * KIB, 0.014);
 	add_reads(&b, 3, 100, 1000, 64 * KIB, 0.006);
-	assert_first(HR_CAUSE_storage, -4);
+	assert_first(HR_WHY_storage, -4);
 }
 
 static void smaller_reads(void **state)
@@ -87,7 +87,7 @@ static void smaller_reads(void **state)
 	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 9, 100, 16000, 4 * KIB, 0.0011);
-	assert_first(HR_CAUSE_read_size, 6);
+	assert_first(HR_WHY_read_size, 6);
 }
 
 /* A larger file takes longer to read, but its bytes do not. */
@@ -96,7 +96,7 @@ static void larger_files(void **state)
 	(void)state;
 	add_reads(&a, 3, 100, 100, 64 * KIB, 0.06);
 	add_reads(&b, 6, 100, 100, 128 * KIB, 0.12);
-	assert_first(HR_CAUSE_read_amount, 3);
+	assert_first(HR_WHY_read_amount, 3);
 }
 
 static void more_files(void **state)
@@ -104,7 +104,7 @@ static void more_files(void **state)
 	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 6, 200, 2000, 64 * KIB, 0.006);
-	assert_first(HR_CAUSE_file_count, 3);
+	assert_first(HR_WHY_file_count, 3);
 }
 
 static void files_of_a_new_kind(void **state)
@@ -113,7 +113,7 @@ static void files_of_a_new_kind(void **state)
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 5, 100, 1000, 64 * KIB, 0.006);
 	made_side_reads(&b, "labels", 100, 100, 1 * KIB, 0.04);
-	assert_first(HR_CAUSE_new_files, 2);
+	assert_first(HR_WHY_new_files, 2);
 }
 
 static void from_storage(struct made_side *s, double bytes)
@@ -131,7 +131,7 @@ static void cold_page_cache(void **state)
 	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
 	from_storage(&a, 0);
 	from_storage(&b, 64000 * KIB);
-	assert_first(HR_CAUSE_page_cache, 3);
+	assert_first(HR_WHY_page_cache, 3);
 }
 
 /* The kernel read all bytes from the device in both. */
@@ -142,7 +142,7 @@ static void slower_device(void **state)
 	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
 	from_storage(&a, 64000 * KIB);
 	from_storage(&b, 64000 * KIB);
-	assert_first(HR_CAUSE_storage, 3);
+	assert_first(HR_WHY_storage, 3);
 }
 
 /* Pages of mapped files: the training waited for them, and no operation shows it. */
@@ -151,7 +151,7 @@ static void mapped_files(void **state)
 	(void)state;
 	made_side_part(&a, 0, "train", "wait_fault", 1);
 	made_side_part(&b, 0, "train", "wait_fault", 3);
-	assert_first(HR_CAUSE_files, 2);
+	assert_first(HR_WHY_files, 2);
 }
 
 static void setting(struct made_side *s, const char *name, double value)
@@ -178,7 +178,7 @@ static void fewer_workers(void **state)
 	setting(&b, "num_workers", 2);
 	fetches(&a, 30);
 	fetches(&b, 30);
-	assert_first(HR_CAUSE_workers, 6);
+	assert_first(HR_WHY_workers, 6);
 }
 
 /* Half as many workers, and reads that take four times as long: the reads are two thirds of it. */
@@ -195,9 +195,9 @@ static void fewer_workers_on_slower_storage(void **state)
 	fetches(&b, 40);
 	c = compare();
 	assert_int_equal(c.n_causes, 2);
-	assert_int_equal(c.causes[0].id, HR_CAUSE_storage);
+	assert_int_equal(c.causes[0].id, HR_WHY_storage);
 	assert_float_equal(c.causes[0].seconds, 6, 0.2);
-	assert_int_equal(c.causes[1].id, HR_CAUSE_workers);
+	assert_int_equal(c.causes[1].id, HR_WHY_workers);
 	assert_float_equal(c.causes[1].seconds, 3, 0.2);
 	hr_comparison_done(&c);
 }
@@ -219,7 +219,7 @@ static void slow_rank(void **state)
 		made_side_part(sides[i], 1, "train", "compute", i == 0 ? 8 : 10);
 		made_side_part(sides[i], 0, "train", "stall", i == 0 ? 0.01 : 2);
 	}
-	assert_first(HR_CAUSE_slow_rank, 2);
+	assert_first(HR_WHY_slow_rank, 2);
 }
 
 static void checkpoint(struct made_side *s, double n, double bytes, double seconds)
@@ -237,7 +237,7 @@ static void larger_checkpoints(void **state)
 	(void)state;
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 5, 2e8, 4);
-	assert_first(HR_CAUSE_checkpoint_size, 2);
+	assert_first(HR_WHY_checkpoint_size, 2);
 }
 
 static void more_checkpoints(void **state)
@@ -245,7 +245,7 @@ static void more_checkpoints(void **state)
 	(void)state;
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 10, 1e8, 4);
-	assert_first(HR_CAUSE_checkpoint_count, 2);
+	assert_first(HR_WHY_checkpoint_count, 2);
 }
 
 static void slower_checkpoints(void **state)
@@ -253,14 +253,14 @@ static void slower_checkpoints(void **state)
 	(void)state;
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 5, 1e8, 4);
-	assert_first(HR_CAUSE_checkpoint_speed, 2);
+	assert_first(HR_WHY_checkpoint_speed, 2);
 }
 
 static void first_checkpoints(void **state)
 {
 	(void)state;
 	checkpoint(&b, 5, 1e8, 2);
-	assert_first(HR_CAUSE_checkpoint_count, 2);
+	assert_first(HR_WHY_checkpoint_count, 2);
 }
 
 /* Half as many steps in B: its training loop counts twice. */
@@ -275,7 +275,7 @@ static void other_number_of_steps(void **state)
 	assert_true(c.scaled);
 	assert_float_equal(c.quantities[HR_QUANTITY_loop].b, 16, 1e-9);
 	assert_float_equal(c.quantities[HR_QUANTITY_start].b, 2, 1e-9);
-	assert_int_equal(c.causes[0].id, HR_CAUSE_compute);
+	assert_int_equal(c.causes[0].id, HR_WHY_compute);
 	hr_comparison_done(&c);
 }
 
