@@ -178,7 +178,7 @@ static struct hr_rank_means *rank_at(struct hr_side_means *m, int64_t rank)
 {
 	struct hr_rank_means key = {.rank = rank};
 
-	return bsearch(&key, m->ranks, m->n_ranks, sizeof(key), by_rank);
+	return m->n_ranks > 0 ? bsearch(&key, m->ranks, m->n_ranks, sizeof(key), by_rank) : NULL;
 }
 
 /* Makes one element for each rank. */
