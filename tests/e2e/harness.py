@@ -168,13 +168,13 @@ class Folder:
         return found
 
     def daemons(self):
-        """Pids of headraced without their keepers: those that have no headraced child."""
-        pids = [pid for pid, _ in self.processes("headraced")]
-        parents = set()
-        for pid in pids:
-            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-                parents.add(int(stat.read().rsplit(")", 1)[1].split()[1]))
-        return [pid for pid in pids if pid not in parents]
+        """Pids of headraced without their keepers."""
+        found = []
+        for pid, _ in self.processes("headraced"):
+            with open(f"/proc/{pid}/cmdline", "rb") as words:
+                if words.read().split(b"\0")[1] == b"worker":
+                    found.append(pid)
+        return found
 
     def close(self):
         for _ in range(50):  # children of what is killed may appear while we look
