@@ -26,17 +26,6 @@ static double per(double part, double whole)
 	return whole != 0 ? part / whole : 0;
 }
 
-static struct hr_human duration(double seconds)
-{
-	return hr_text_duration(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
-}
-
-/* "data/img*.jpg", or "other files" */
-static const char *shown(const struct hr_kind *k)
-{
-	return k->name != NULL ? k->name : "other files";
-}
-
 /*
  * Storage is slower only if a read and a byte both take longer: a larger read takes longer, and a
  * byte of a smaller read does.
@@ -127,7 +116,7 @@ static void put_reads(FILE *to, const struct hr_kind_means *m)
 {
 	fprintf(to, "%s reads of %s, %s each", hr_text_count((uint64_t)(m->reads + 0.5)).s,
 		hr_text_size((uint64_t)per(m->bytes_read, m->reads)).s,
-		duration(per(m->read_s, m->reads)).s);
+		hr_compare_seconds(per(m->read_s, m->reads)).s);
 }
 
 static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
@@ -180,12 +169,12 @@ static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k,
 	double ta = hr_kind_seconds(a), tb = hr_kind_seconds(b);
 
 	if (id == HR_WHY_new_files)
-		return hr_compare_cause_text(s, "%s %s: %s", shown(k),
+		return hr_compare_cause_text(s, "%s %s: %s", hr_kind_shown(k),
 					     seconds > 0 ? "are used in B only"
 							 : "are used in A only",
 					     hr_compare_cause_meaning(id, seconds));
-	return hr_compare_cause_text(s, "I/O of %s took %.2fx as long%s: %s", shown(k), per(tb, ta),
-				     is_same_work(k) ? ", same count and sizes" : "",
+	return hr_compare_cause_text(s, "I/O of %s took %.2fx as long%s: %s", hr_kind_shown(k),
+				     per(tb, ta), is_same_work(k) ? ", same count and sizes" : "",
 				     hr_compare_cause_meaning(id, seconds));
 }
 

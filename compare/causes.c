@@ -54,18 +54,13 @@ char *hr_compare_cause_text(struct hr_causes_search *s, const char *format, ...)
 	return text;
 }
 
-static struct hr_human seconds_text(double seconds)
-{
-	return hr_text_duration(seconds > 0 ? (uint64_t)(seconds * 1e9) : 0);
-}
-
 /* "computing: 12.3 s instead of 10.1 s" */
 static char *instead(struct hr_causes_search *s, enum hr_quantity quantity)
 {
 	const struct hr_difference *d = &s->to->quantities[quantity];
 
 	return hr_compare_cause_text(s, "%s: %s instead of %s", hr_quantity_rows[quantity].name,
-				     seconds_text(d->b).s, seconds_text(d->a).s);
+				     hr_compare_seconds(d->b).s, hr_compare_seconds(d->a).s);
 }
 
 void hr_compare_cause_add_simple(struct hr_causes_search *s, enum hr_compare_cause_id id,
@@ -156,10 +151,10 @@ static void explain_stall(struct hr_causes_search *s)
 	cause->evidence = hr_compare_cause_text(
 	    s, "%s: rank %lld %s, the others %s; waiting for other ranks: %s instead of %s",
 	    stall > 0 ? "B" : "A", (long long)m->ranks[rank].rank,
-	    seconds_text(m->ranks[rank].seconds[why]).s,
-	    seconds_text(mean_of_others(m, rank, why)).s,
-	    seconds_text(s->to->quantities[HR_QUANTITY_stall].b).s,
-	    seconds_text(s->to->quantities[HR_QUANTITY_stall].a).s);
+	    hr_compare_seconds(m->ranks[rank].seconds[why]).s,
+	    hr_compare_seconds(mean_of_others(m, rank, why)).s,
+	    hr_compare_seconds(s->to->quantities[HR_QUANTITY_stall].b).s,
+	    hr_compare_seconds(s->to->quantities[HR_QUANTITY_stall].a).s);
 }
 
 /* ---- workers ---- */
@@ -207,9 +202,10 @@ static void explain_workers(struct hr_causes_search *s)
 	if (work[HR_COMPARE_A] > 0 && work[HR_COMPARE_B] > 0)
 		cause->evidence = hr_compare_cause_text(
 		    s, "a batch took a worker %s instead of %s; waiting for data: %s instead of %s",
-		    seconds_text(work[HR_COMPARE_B]).s, seconds_text(work[HR_COMPARE_A]).s,
-		    seconds_text(s->to->quantities[HR_QUANTITY_input_wait].b).s,
-		    seconds_text(s->to->quantities[HR_QUANTITY_input_wait].a).s);
+		    hr_compare_seconds(work[HR_COMPARE_B]).s,
+		    hr_compare_seconds(work[HR_COMPARE_A]).s,
+		    hr_compare_seconds(s->to->quantities[HR_QUANTITY_input_wait].b).s,
+		    hr_compare_seconds(s->to->quantities[HR_QUANTITY_input_wait].a).s);
 }
 
 /* ---- checkpoints ---- */
@@ -242,8 +238,9 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	cause->what = hr_compare_cause_text(s, "%s", hr_compare_cause_meaning(id, seconds));
 	cause->evidence = hr_compare_cause_text(
 	    s, "%.4g checkpoints (%s) took %s; in A %.4g (%s) took %s", n[HR_COMPARE_B],
-	    hr_text_size((uint64_t)bytes[HR_COMPARE_B]).s, seconds_text(d->b).s, n[HR_COMPARE_A],
-	    hr_text_size((uint64_t)bytes[HR_COMPARE_A]).s, seconds_text(d->a).s);
+	    hr_text_size((uint64_t)bytes[HR_COMPARE_B]).s, hr_compare_seconds(d->b).s,
+	    n[HR_COMPARE_A], hr_text_size((uint64_t)bytes[HR_COMPARE_A]).s,
+	    hr_compare_seconds(d->a).s);
 }
 
 void hr_causes_find(struct hr_causes_search *s)

@@ -28,6 +28,14 @@ const char *hr_compare_cause_meaning(enum hr_compare_cause_id id, double seconds
 	return seconds > 0 ? cause_rows[id].more : cause_rows[id].less;
 }
 
+struct hr_human hr_compare_seconds(double seconds)
+{
+	struct hr_human text = hr_text_duration((uint64_t)(fabs(seconds) * 1e9)), ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%s%.30s", seconds < 0 ? "-" : "", text.s);
+	return ret;
+}
+
 static void compare_quantities(const struct hr_side_means *means, struct hr_comparison *c)
 {
 	double whole = fmax(means[HR_COMPARE_A].quantities[HR_QUANTITY_wall].mean,
@@ -129,7 +137,7 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 		r = hr_kinds_find(sides, &scale, &ret->kinds);
 	if (r == 0) {
 		for (int i = 0; i < HR_COMPARE_SIDES; i++) {
-			ret->steps[i] = means[i].steps;
+			ret->steps[i] = hr_side_steps(&sides[i]);
 			ret->epochs[i] = hr_side_epochs(&sides[i]);
 		}
 		set_work(sides, &scale, ret);

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "common/text.h"
 #include "compare/kinds.h"
 
 #define HR_COMPARE_LEAST 0.01 /* share of the whole run: less does not count */
@@ -60,6 +61,9 @@ struct hr_comparison {
 /* Compares two sides, whose texts must outlive the result. Returns 0 or -ENOMEM. */
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret);
 void hr_comparison_done(struct hr_comparison *c);
+
+/* A duration for people, also a negative one. */
+struct hr_human hr_compare_seconds(double seconds);
 
 const char *hr_compare_cause_name(enum hr_compare_cause_id id);
 

@@ -41,6 +41,12 @@ struct hr_kinds {
 	size_t n, room;
 };
 
+/* The name for people. */
+static inline const char *hr_kind_shown(const struct hr_kind *k)
+{
+	return k->name != NULL ? k->name : "other files";
+}
+
 /* Seconds of all operations. */
 static inline double hr_kind_seconds(const struct hr_kind_means *m)
 {
@@ -50,10 +56,7 @@ static inline double hr_kind_seconds(const struct hr_kind_means *m)
 /* Returns the value of a measure, by its name; 0: there is no such measure. */
 double hr_kind_value(const struct hr_kind_means *m, const char *measure);
 
-/*
- * Finds the kinds of both sides, scaled. The texts are
- * those of the runs. Returns 0 or -ENOMEM.
- */
+/* Finds the kinds of both sides, scaled. The texts are those of the runs. 0 or -ENOMEM. */
 int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES],
 		  const struct hr_compare_scale *scale, struct hr_kinds *ret);
 void hr_kinds_done(struct hr_kinds *kinds);

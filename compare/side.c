@@ -68,16 +68,14 @@ double hr_side_setting(const struct hr_compare_side *side, const char *name)
 	double sum = 0;
 	size_t n = 0;
 
-	for (size_t i = 0; i < side->n; i++)
-		for (size_t k = 0; k < side->runs[i].n; k++) {
-			const struct hr_measure *m = &side->runs[i].list[k];
+	for (size_t i = 0; i < side->n; i++) {
+		double value = hr_compare_run_value(&side->runs[i], "setting", name);
 
-			if (strcmp(m->measure, "setting") == 0 && m->name != NULL &&
-			    strcmp(m->name, name) == 0) {
-				sum += m->value;
-				n++;
-			}
-		}
+		if (value < 0)
+			continue;
+		sum += value;
+		n++;
+	}
 	return n > 0 ? sum / (double)n : -1;
 }
 
@@ -245,7 +243,7 @@ int hr_side_means(const struct hr_compare_side *side, const struct hr_compare_sc
 {
 	struct run_quantities *runs = calloc(side->n, sizeof(*runs));
 
-	*ret = (struct hr_side_means){.steps = hr_side_steps(side)};
+	*ret = (struct hr_side_means){0};
 	if (runs == NULL || (trains && find_ranks(side, ret) < 0)) {
 		free(runs);
 		hr_side_means_done(ret);

@@ -10,7 +10,6 @@
 #define HR_COMPARE_RUNS 64u /* maximum number of runs of a side */
 
 struct hr_compare_side {
-	const char *name; /* for messages: "A" */
 	const struct hr_compare_run *runs;
 	size_t n; /* 1 to HR_COMPARE_RUNS */
 };
@@ -23,7 +22,6 @@ struct hr_rank_means {
 };
 
 struct hr_side_means {
-	double steps; /* training steps of a process in a run; 0: no steps were recorded */
 	/* seconds of a training process, scaled */
 	struct hr_compare_sample quantities[HR_QUANTITIES];
 	struct hr_rank_means *ranks; /* sorted */
@@ -45,7 +43,7 @@ struct hr_compare_scale {
 /* Returns the factor that scales the training loop of a run. */
 double hr_compare_run_scale(const struct hr_compare_run *run, const struct hr_compare_scale *scale);
 
-/* Returns the mean number of training steps of a process, or of its epochs. */
+/* Returns the mean number of training steps of a process, or of its epochs; 0: not recorded. */
 double hr_side_steps(const struct hr_compare_side *side);
 double hr_side_epochs(const struct hr_compare_side *side);
 
@@ -53,13 +51,14 @@ double hr_side_epochs(const struct hr_compare_side *side);
 bool hr_side_trains(const struct hr_compare_side *side);
 
 /*
- * Computes the means. The durations of the training loop of each run are scaled. `trains` false: only the duration of the jobs. Returns 0 or -ENOMEM.
+ * Computes the means. The durations of the training loop of each run are scaled. `trains` false:
+ * only the duration of the jobs. Returns 0 or -ENOMEM.
  */
 int hr_side_means(const struct hr_compare_side *side, const struct hr_compare_scale *scale,
 		  bool trains, struct hr_side_means *ret);
 void hr_side_means_done(struct hr_side_means *m);
 
-/* Returns the scaled mean over the runs of the sum of a measure (hr_compare_run_sum). */
+/* Returns the mean over the runs of the sum of a measure, scaled unless `scale` is NULL. */
 double hr_side_sum(const struct hr_compare_side *side, const char *measure, const char *name,
 		   const struct hr_compare_scale *scale);
 

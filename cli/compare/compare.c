@@ -170,8 +170,8 @@ static bool check_gates(struct compare_request *r, const struct hr_comparison *c
 static int compare_runs(struct compare_request *r, const struct hr_compare_runs *runs)
 {
 	struct hr_compare_side sides[HR_COMPARE_SIDES] = {
-	    {"A", runs[HR_COMPARE_A].runs, runs[HR_COMPARE_A].n},
-	    {"B", runs[HR_COMPARE_B].runs, runs[HR_COMPARE_B].n}};
+	    {runs[HR_COMPARE_A].runs, runs[HR_COMPARE_A].n},
+	    {runs[HR_COMPARE_B].runs, runs[HR_COMPARE_B].n}};
 	struct hr_comparison c;
 	struct hr_compare_answer answer = {&c, runs, r->gates, r->n_gates};
 	bool failed = false, bad = report_bad_ends(runs);

@@ -66,7 +66,6 @@ bool hr_compare_shows(const struct hr_comparison *c, enum hr_quantity quantity);
 
 /* "+12 %"; "-" if A is 0 */
 struct hr_human hr_compare_change(const struct hr_difference *d);
-struct hr_human hr_compare_seconds(double seconds);
 
 void hr_compare_text(const struct hr_compare_answer *a, FILE *to);
 void hr_compare_json(const struct hr_compare_answer *a, FILE *to);

@@ -9,14 +9,6 @@
 
 #define KINDS 5u
 
-struct hr_human hr_compare_seconds(double seconds)
-{
-	struct hr_human text = hr_text_duration((uint64_t)(fabs(seconds) * 1e9)), ret;
-
-	snprintf(ret.s, sizeof(ret.s), "%s%.30s", seconds < 0 ? "-" : "", text.s);
-	return ret;
-}
-
 struct hr_human hr_compare_change(const struct hr_difference *d)
 {
 	struct hr_human text = {"-"};
@@ -186,10 +178,8 @@ static void put_kind(struct hr_sheet *p, const struct hr_kind *k)
 		const struct hr_kind_means *m = &k->side[i];
 
 		hr_sheet_put(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
-			     i > 0	       ? ""
-			     : k->name != NULL ? k->name
-					       : "other files",
-			     names[i], hr_text_count((uint64_t)(m->opens + 0.5)).s,
+			     i > 0 ? "" : hr_kind_shown(k), names[i],
+			     hr_text_count((uint64_t)(m->opens + 0.5)).s,
 			     hr_text_count((uint64_t)(m->reads + 0.5)).s,
 			     hr_text_size((uint64_t)(m->bytes_read + m->bytes_written)).s,
 			     hr_compare_seconds(hr_kind_seconds(m)).s);

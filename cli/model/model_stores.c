@@ -162,7 +162,7 @@ static int add(struct point *p, const char *region, const char *metric, double v
 /* Durations of the parts of a step, and of what happens once in a run. */
 static int add_quantities(struct point *p, const struct hr_compare_run *run)
 {
-	struct hr_compare_side side = {"", run, 1};
+	struct hr_compare_side side = {run, 1};
 	double steps = hr_side_steps(&side);
 	struct hr_side_means means;
 	char region[128];
@@ -189,7 +189,7 @@ static int add_counters(struct point *p, const struct hr_compare_run *run)
 {
 	static const char *const measures[] = {"opens",	 "reads",	  "bytes_read",
 					       "writes", "bytes_written", "meta_ops"};
-	struct hr_compare_side side = {"", run, 1};
+	struct hr_compare_side side = {run, 1};
 	double steps = hr_side_steps(&side);
 	int r = 0;
 

@@ -70,5 +70,5 @@ struct hr_compare_side made_side(struct made_side *s)
 	for (unsigned i = 0; i < MADE_RUNS; i++)
 		s->runs[i] = (struct hr_compare_run){
 		    .job = "job", .store = "store", .list = s->made[i].list, .n = s->made[i].n};
-	return (struct hr_compare_side){"side", s->runs, MADE_RUNS};
+	return (struct hr_compare_side){s->runs, MADE_RUNS};
 }
