@@ -61,11 +61,19 @@ bool hr_text_is_utf8(const void *text, size_t n)
 	return length > 0;
 }
 
-/* Whether a character is shown unchanged. Terminals also obey control characters of C1. */
+/*
+ * Whether a character is shown unchanged. Terminals also obey control characters of C1, and those
+ * of writing direction (U+200E to U+200F, U+202A to U+202E, U+2066 to U+2069) can show a name as
+ * another one.
+ */
 static bool is_printable(const uint8_t *s, size_t length)
 {
 	if (length == 1)
 		return s[0] >= 0x20 && s[0] != 0x7f;
+	if (length == 3 && s[0] == 0xe2 && s[1] == 0x80)
+		return !(s[2] >= 0x8e && s[2] <= 0x8f) && !(s[2] >= 0xaa && s[2] <= 0xae);
+	if (length == 3 && s[0] == 0xe2 && s[1] == 0x81)
+		return !(s[2] >= 0xa6 && s[2] <= 0xa9);
 	return length > 2 || s[0] != 0xc2 || s[1] > 0x9f;
 }
 

@@ -19,8 +19,8 @@
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 /*
- * Escapes `n` bytes: doubles `\`, and writes control bytes (C0, DEL, C1) and bytes that are not
- * UTF-8 as `\xHH`. Writes at most out_bytes - 1 characters and a NUL, and never a part of an
+ * Escapes `n` bytes: doubles `\`, and writes control bytes (C0, DEL, C1, and those of writing
+ * direction) and bytes that are not UTF-8 as `\xHH`. Writes at most out_bytes - 1 characters and a NUL, and never a part of an
  * escape. Returns the length of the whole text, as snprintf does. 4 * n + 1 bytes always suffice.
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);

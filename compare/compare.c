@@ -135,6 +135,8 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 		r = hr_side_means(&sides[i], &scale, trains, &means[i]);
 	if (r == 0)
 		r = hr_kinds_find(sides, &scale, &ret->kinds);
+	if (r == 0)
+		r = hr_compare_ranks_find(means, &ret->ranks);
 	if (r == 0) {
 		for (int i = 0; i < HR_COMPARE_SIDES; i++) {
 			ret->steps[i] = hr_side_steps(&sides[i]);
@@ -160,5 +162,6 @@ void hr_comparison_done(struct hr_comparison *c)
 	}
 	free(c->causes);
 	hr_kinds_done(&c->kinds);
+	hr_compare_ranks_done(&c->ranks);
 	*c = (struct hr_comparison){0};
 }

@@ -14,6 +14,7 @@
 
 #include "common/text.h"
 #include "compare/kinds.h"
+#include "compare/ranks.h"
 
 #define HR_COMPARE_LEAST 0.01 /* share of the whole run: less does not count */
 
@@ -54,6 +55,7 @@ struct hr_comparison {
 	bool scaled; /* the training loops and files of B are scaled to the work of A */
 	struct hr_compare_setting settings[HR_COMPARE_SETTINGS];
 	struct hr_kinds kinds;
+	struct hr_compare_ranks ranks;
 	struct hr_compare_cause *causes; /* largest first */
 	size_t n_causes, causes_room;
 };

@@ -29,8 +29,6 @@ struct hr_kind_means {
 	double mount_s;	   /* the time there */
 };
 
-enum { HR_COMPARE_A, HR_COMPARE_B, HR_COMPARE_SIDES };
-
 struct hr_kind {
 	const char *name; /* folder and base name with * for numbers; NULL: all other files */
 	struct hr_kind_means side[HR_COMPARE_SIDES];

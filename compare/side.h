@@ -9,6 +9,8 @@
 
 #define HR_COMPARE_RUNS 64u /* maximum number of runs of a side */
 
+enum { HR_COMPARE_A, HR_COMPARE_B, HR_COMPARE_SIDES };
+
 struct hr_compare_side {
 	const struct hr_compare_run *runs;
 	size_t n; /* 1 to HR_COMPARE_RUNS */

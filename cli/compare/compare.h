@@ -64,6 +64,12 @@ char *hr_compare_verdict(const struct hr_compare_answer *a);
 /* The quantities that the answers show: those of at least 1 % of the run. */
 bool hr_compare_shows(const struct hr_comparison *c, enum hr_quantity quantity);
 
+#define HR_COMPARE_LINE 256u
+/* The settings that differ; "": none. */
+void hr_compare_settings_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE]);
+/* The work of both sides; "": it is the same, or not known. */
+void hr_compare_work_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE]);
+
 /* "+12 %"; "-" if A is 0 */
 struct hr_human hr_compare_change(const struct hr_difference *d);
 

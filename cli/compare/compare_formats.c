@@ -37,6 +37,34 @@ static void put_quantities(struct hr_json *j, const struct hr_comparison *c)
 	hr_json_end(j);
 }
 
+static void put_rank_side(struct hr_json *j, const char *key, const struct hr_rank_means *m)
+{
+	if (m->processes == 0) {
+		hr_json_null(j, key);
+		return;
+	}
+	hr_json_object(j, key);
+	for (unsigned i = 0; i < HR_QUANTITIES; i++)
+		hr_json_double(j, hr_quantity_rows[i].id, m->seconds[i]);
+	hr_json_end(j);
+}
+
+/* Seconds of each quantity, as those of all ranks */
+static void put_ranks(struct hr_json *j, const struct hr_comparison *c)
+{
+	hr_json_array(j, "ranks");
+	for (size_t i = 0; i < c->ranks.n; i++) {
+		const struct hr_compare_rank *r = &c->ranks.list[i];
+
+		hr_json_object(j, NULL);
+		hr_json_int(j, "rank", r->rank);
+		put_rank_side(j, "a_s", &r->side[HR_COMPARE_A]);
+		put_rank_side(j, "b_s", &r->side[HR_COMPARE_B]);
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
 static void put_causes(struct hr_json *j, const struct hr_comparison *c)
 {
 	hr_json_array(j, "causes");
@@ -136,6 +164,7 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	hr_json_bool(&j, "scaled_to_work_of_a", c->scaled);
 	put_causes(&j, c);
 	put_quantities(&j, c);
+	put_ranks(&j, c);
 	put_settings(&j, c);
 	put_kinds(&j, c);
 	put_gates(&j, a);
@@ -167,22 +196,31 @@ static void put_markdown_end(FILE *to, const struct hr_compare_run *run)
 	fprintf(to, " is %s: its durations are not those of a whole run.\n\n", state);
 }
 
+static void put_markdown_line(FILE *to, const char *label, const char *text)
+{
+	if (text[0] == '\0')
+		return;
+	fprintf(to, "%s: ", label);
+	put_markdown(to, text);
+	fputs("\n\n", to);
+}
+
 void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 {
 	const struct hr_comparison *c = a->comparison;
 	char *verdict = hr_compare_verdict(a);
+	char settings[HR_COMPARE_LINE], work[HR_COMPARE_LINE];
 
+	hr_compare_settings_text(c, settings);
+	hr_compare_work_text(c, work);
 	fputs("**", to);
 	put_markdown(to, verdict != NULL ? verdict : "");
 	fputs("**\n\n", to);
 	for (int side = 0; side < HR_COMPARE_SIDES; side++)
 		for (size_t i = 0; i < a->runs[side].n; i++)
 			put_markdown_end(to, &a->runs[side].runs[i]);
-	if (c->scaled)
-		fprintf(to,
-			"B did %.3g times the work of A; its training loops and files are scaled "
-			"to the work of A.\n\n",
-			c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A]);
+	put_markdown_line(to, "Settings", settings);
+	put_markdown_line(to, "Work", work);
 	for (size_t i = 0; i < a->n_gates; i++) {
 		fprintf(to, "- %s: ", a->gates[i].holds ? "**failed**" : "passed");
 		put_markdown(to, a->gates[i].text);
@@ -194,6 +232,10 @@ void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 		fprintf(to, "%zu. %s%s: ", i + 1, c->causes[i].seconds > 0 ? "+" : "",
 			hr_compare_seconds(c->causes[i].seconds).s);
 		put_markdown(to, c->causes[i].what);
+		if (c->causes[i].evidence != NULL) {
+			fputs("<br>", to);
+			put_markdown(to, c->causes[i].evidence);
+		}
 		fputc('\n', to);
 	}
 	fputs("\n| | A | B | change | noise |\n|---|---:|---:|---:|---:|\n", to);

@@ -8,6 +8,7 @@
 #include "cli/sheet.h"
 
 #define KINDS 5u
+#define RANKS 4u
 
 struct hr_human hr_compare_change(const struct hr_difference *d)
 {
@@ -135,27 +136,90 @@ static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const ch
 			     n[HR_COMPARE_A]);
 }
 
-static void put_settings(struct hr_sheet *p, const struct hr_comparison *c)
+void hr_compare_settings_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE])
 {
-	char text[256] = "";
 	size_t n = 0;
 
-	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++) {
+	to[0] = '\0';
+	for (unsigned i = 0; i < HR_COMPARE_SETTINGS && n < HR_COMPARE_LINE; i++) {
 		const struct hr_compare_setting *s = &c->settings[i];
 
-		if (s->a != s->b && s->a >= 0 && s->b >= 0 && n < sizeof(text))
-			n += (size_t)snprintf(text + n, sizeof(text) - n,
+		if (s->a != s->b && s->a >= 0 && s->b >= 0)
+			n += (size_t)snprintf(to + n, HR_COMPARE_LINE - n,
 					      "%s%s %.6g (A) and %.6g (B)", n > 0 ? ", " : "",
 					      s->name, s->a, s->b);
 	}
-	if (n > 0)
-		hr_sheet_say(p, HR_STYLE_PLAIN, 10, "settings:", "%s", text);
+}
+
+void hr_compare_work_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE])
+{
+	to[0] = '\0';
 	if (c->scaled)
-		hr_sheet_say(
-		    p, HR_STYLE_PLAIN, 10, "work:",
-		    "%.6g %s in B, %.6g in A: the training loops and files of B are scaled "
-		    "to the work of A",
-		    c->work[HR_COMPARE_B], c->samples ? "samples" : "steps", c->work[HR_COMPARE_A]);
+		snprintf(to, HR_COMPARE_LINE,
+			 "%.6g %s in B, %.6g in A: the training loops and files of B are scaled to "
+			 "the work of A",
+			 c->work[HR_COMPARE_B], c->samples ? "samples" : "steps",
+			 c->work[HR_COMPARE_A]);
+}
+
+static void put_line(struct hr_sheet *p, const char *label, const char *text)
+{
+	if (text[0] != '\0')
+		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s", text);
+}
+
+static double rank_change(const struct hr_compare_rank *r)
+{
+	return hr_compare_rank_own(&r->side[HR_COMPARE_B]) -
+	       hr_compare_rank_own(&r->side[HR_COMPARE_A]);
+}
+
+static int by_rank_change(const void *a, const void *b)
+{
+	double x = fabs(rank_change(*(const struct hr_compare_rank *const *)a)),
+	       y = fabs(rank_change(*(const struct hr_compare_rank *const *)b));
+
+	return (x < y) - (x > y);
+}
+
+static void put_rank(struct hr_sheet *p, const struct hr_compare_rank *r)
+{
+	const struct hr_rank_means *a = &r->side[HR_COMPARE_A], *b = &r->side[HR_COMPARE_B];
+	struct hr_difference d = {.a = hr_compare_rank_own(a), .b = hr_compare_rank_own(b)};
+	char label[32];
+
+	snprintf(label, sizeof(label), "rank %lld", (long long)r->rank);
+	hr_sheet_put(p, HR_STYLE_PLAIN, "  %-30s %10s %10s %10s", label,
+		     a->processes > 0 ? hr_compare_seconds(d.a).s : "-",
+		     b->processes > 0 ? hr_compare_seconds(d.b).s : "-",
+		     a->processes > 0 && b->processes > 0 ? hr_compare_change(&d).s : "-");
+	hr_sheet_end(p);
+}
+
+/* The ranks whose own time changed most. */
+static void put_ranks(struct hr_sheet *p, const struct hr_comparison *c)
+{
+	const struct hr_compare_rank **sorted = calloc(c->ranks.n + 1, sizeof(*sorted));
+
+	for (size_t i = 0; sorted != NULL && i < c->ranks.n; i++)
+		sorted[i] = &c->ranks.list[i];
+	if (sorted == NULL || c->ranks.n < 2) {
+		free(sorted);
+		return;
+	}
+	qsort(sorted, c->ranks.n, sizeof(*sorted), by_rank_change);
+	hr_sheet_end(p);
+	hr_sheet_put(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s", "ranks, without waiting for others",
+		     "A", "B", "change");
+	hr_sheet_end(p);
+	for (size_t i = 0; i < c->ranks.n && i < RANKS; i++)
+		put_rank(p, sorted[i]);
+	if (c->ranks.n > RANKS) {
+		hr_sheet_put(p, HR_STYLE_PLAIN, "  the %u of %zu ranks that changed most", RANKS,
+			     c->ranks.n);
+		hr_sheet_end(p);
+	}
+	free(sorted);
 }
 
 static int by_change(const void *a, const void *b)
@@ -233,7 +297,7 @@ static void put_bad_ends(struct hr_sheet *p, const struct hr_compare_answer *a)
 void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 {
 	const struct hr_comparison *c = a->comparison;
-	char *verdict = hr_compare_verdict(a);
+	char *verdict = hr_compare_verdict(a), line[HR_COMPARE_LINE];
 	struct hr_sheet page;
 
 	hr_sheet_init(&page, to);
@@ -246,10 +310,14 @@ void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 		    "not all runs have a recorded training loop, so the causes are not known");
 	put_each(&page, c, "a step:", c->steps);
 	put_each(&page, c, "an epoch:", c->epochs);
-	put_settings(&page, c);
+	hr_compare_settings_text(c, line);
+	put_line(&page, "settings:", line);
+	hr_compare_work_text(c, line);
+	put_line(&page, "work:", line);
 	hr_sheet_end(&page);
 	put_causes(&page, c);
 	put_quantities(&page, c);
+	put_ranks(&page, c);
 	put_kinds(&page, c);
 	free(verdict);
 }

@@ -90,6 +90,9 @@ const char *hr_model_unit(const struct hr_series *s);
 /* Whether the metric is a time: its name ends with _s, _ms, _us or _ns, or is "time" or "runtime". */
 bool hr_model_is_time(const struct hr_series *s);
 
+/* Whether a model has a speed-up, efficiency and cost: of a time over a number of processes. */
+bool hr_model_has_scaling(const struct hr_model_answer *a);
+
 /* Returns the answer as a sentence (malloc'ed); NULL: there is none, or no memory. */
 char *hr_model_sentence(const struct hr_model_answer *a);
 

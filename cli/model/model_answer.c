@@ -10,7 +10,8 @@
 #include "common/near.h"
 #include "common/text.h"
 
-#define AT_TIMES     4.0 /* without --at: this times the largest value */
+#define AT_MOST	     1e15 /* of a parameter: no term of it is infinite */
+#define AT_TIMES     4.0  /* without --at: this times the largest value */
 #define VALUES_SHOWN 10u
 
 /* ---- options that name parameters ------------------------------------------------------------ */
@@ -65,9 +66,8 @@ static int at_take(const struct hr_measurements *m, char *word, struct plan *pla
 	if (i < 0)
 		return -1;
 	number = strtod(value, &end);
-	if (end == value || *end != '\0' || !isfinite(number) || number < 0)
-		return hr_option_wrong("at", "NAME=VALUE, with a number that is not negative",
-				       value);
+	if (end == value || *end != '\0' || !(number >= 0 && number <= AT_MOST))
+		return hr_option_wrong("at", "NAME=VALUE, with a number from 0 to 1e15", value);
 	plan->at[i] = number;
 	plan->at_given[i] = true;
 	return 0;
@@ -149,6 +149,17 @@ bool hr_model_is_time(const struct hr_series *s)
 {
 	return strchr(hr_model_unit(s), 's') != NULL || strcmp(s->metric, "time") == 0 ||
 	       strcmp(s->metric, "runtime") == 0;
+}
+
+bool hr_model_has_scaling(const struct hr_model_answer *a)
+{
+	static const char *const names[] = {"ranks", "nodes",	  "p",	  "P",
+					    "procs", "processes", "gpus", "cores"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(a->names[0], names[i]) == 0)
+			return hr_model_is_time(a->series);
+	return false;
 }
 
 /* Returns why an axis has too few points (malloc'ed), or NULL: it has enough. */

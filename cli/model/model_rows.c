@@ -113,7 +113,7 @@ static void point_put(struct hr_json *j, const struct hr_model_answers *all,
 		if (hr_outlier_is(s, median, s->values[k], limit))
 			number_put(j, NULL, s->values[k]);
 	hr_json_end(j);
-	if (hr_model_is_time(a->series)) {
+	if (hr_model_has_scaling(a)) {
 		number_put(j, "speedup_percent", scaling.speedup);
 		number_put(j, "efficiency_percent", scaling.efficiency);
 		number_put(j, "cost", scaling.cost);

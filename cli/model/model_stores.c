@@ -33,7 +33,15 @@ struct stores {
 
 /* ---- candidates ---- */
 
-/* Adds a candidate, unless some run has no value. Returns 0 or -ENOMEM. */
+static bool is_label(const char *measure)
+{
+	return strcmp(measure, "label") == 0;
+}
+
+/*
+ * Adds a candidate, unless some run has no value; of a label, reports this run. Returns 0 or
+ * -ENOMEM.
+ */
 static int candidate_add(struct stores *s, const char *measure, const char *key, const char *name)
 {
 	struct candidate c = {measure, key, name, calloc(s->n, sizeof(*c.values))};
@@ -46,12 +54,26 @@ static int candidate_add(struct stores *s, const char *measure, const char *key,
 	for (size_t i = 0; i < s->n; i++) {
 		c.values[i] = hr_compare_run_value(s->runs[i], measure, key);
 		if (!(c.values[i] >= 0)) {
+			if (is_label(measure))
+				hr_report(
+				    "the label %s is no parameter: %s (job %s) does not have it, "
+				    "or its value is no number",
+				    name, s->runs[i]->store, s->runs[i]->job);
 			free(c.values);
 			return 0;
 		}
 	}
 	s->candidates[s->n_candidates++] = c;
 	return 0;
+}
+
+/* Whether a run before `run` has the label. */
+static bool is_label_of_earlier(const struct stores *s, size_t run, const char *name)
+{
+	for (size_t i = 0; i < run; i++)
+		if (hr_compare_run_value(s->runs[i], "label", name) >= 0)
+			return true;
+	return false;
 }
 
 static int candidates_find(struct stores *s)
@@ -65,10 +87,13 @@ static int candidates_find(struct stores *s)
 
 	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings) && r == 0; i++)
 		r = candidate_add(s, "setting", settings[i][0], settings[i][1]);
-	for (size_t i = 0; i < s->runs[0]->n && r == 0; i++)
-		if (strcmp(s->runs[0]->list[i].measure, "label") == 0)
-			r = candidate_add(s, "label", s->runs[0]->list[i].name,
-					  s->runs[0]->list[i].name);
+	for (size_t i = 0; i < s->n && r == 0; i++)
+		for (size_t k = 0; k < s->runs[i]->n && r == 0; k++) {
+			const struct hr_measure *m = &s->runs[i]->list[k];
+
+			if (is_label(m->measure) && !is_label_of_earlier(s, i, m->name))
+				r = candidate_add(s, "label", m->name, m->name);
+		}
 	return r;
 }
 
@@ -98,7 +123,7 @@ static bool is_named(const struct candidate *c, const char *over)
 		size_t n = strcspn(at, ",");
 		const char *name = at;
 
-		if (strcmp(c->measure, "label") == 0 &&
+		if (is_label(c->measure) &&
 		    strncmp(at, HR_MODEL_LABEL, strlen(HR_MODEL_LABEL)) == 0)
 			name += strlen(HR_MODEL_LABEL);
 		at += n;

@@ -25,7 +25,12 @@ static struct number number_text(double v)
 {
 	struct number text;
 	double size = fabs(v);
-	int digits = DIGITS - 1 - (size > 0 ? (int)floor(log10(size)) : 0);
+	int digits = DIGITS - 1;
+
+	snprintf(text.s, sizeof(text.s), "%.*e", DIGITS - 1,
+		 v); /* rounds, so that 0.9999 is 1.00 */
+	if (isfinite(v))
+		digits -= atoi(strchr(text.s, 'e') + 1);
 
 	if (size != 0 && (size < 1e-3 || size >= 1e7))
 		snprintf(text.s, sizeof(text.s), "%.*g", DIGITS, v);
@@ -206,7 +211,7 @@ static void point_print(struct hr_sheet *p, const struct hr_model_answers *all,
 	}
 	hr_sheet_put(p, HR_STYLE_PLAIN, "  %10s  %10s  %11zu", number_text(s->mean).s,
 		     number_text(hr_function_value(&a->model.function, s->x)).s, s->n);
-	if (hr_model_is_time(a->series))
+	if (hr_model_has_scaling(a))
 		hr_sheet_put(p, HR_STYLE_PLAIN, "  %8s  %10s  %10s", number_text(scaling.speedup).s,
 			     number_text(scaling.efficiency).s, number_text(scaling.cost).s);
 	hr_sheet_end(p);
@@ -224,7 +229,7 @@ static void points_print(struct hr_sheet *p, const struct hr_model_answers *all,
 	for (unsigned i = 0; i < a->axes.n; i++)
 		hr_sheet_put(p, HR_STYLE_PLAIN, "  %8s", a->names[i]);
 	hr_sheet_put(p, HR_STYLE_PLAIN, "  %10s  %10s  %11s", "measured", "formula", "repetitions");
-	if (hr_model_is_time(a->series))
+	if (hr_model_has_scaling(a))
 		hr_sheet_put(p, HR_STYLE_PLAIN, "  %8s  %10s  %10s", "saved %", "efficient %",
 			     "cost");
 	hr_sheet_end(p);

@@ -3,7 +3,7 @@
 -- `writes`, `bytes_written`, `write_s`, `meta_ops`, `meta_s`, `files`: of a kind of files; `read_cached`, `read_cached_s`: the reads that the
 -- page cache served; `fetches`, `fetch_s`, `fetch_cpu_s`, `fetch_storage_bytes`: of batches; `checkpoints`, `checkpoint_bytes`; `regions`, `region_s`
 -- column rank: NULL: processes without a rank, or all ranks
--- column phase, name: of a part, as in the table parts; else the name of a setting, region or state of the job, or a kind of files: folder and base name, with * for numbers
+-- column phase, name: of a part, as in the table parts; else the name of a setting, region or state of the job, or a kind of files: folder and base name, with * for numbers, hashes and random names
 -- column mount: mount of the files
 -- column piece: the training steps of a process are divided into ten pieces, from 0; NULL: outside of steps, or not divided
 -- column value: seconds, number or bytes
@@ -16,7 +16,7 @@ pieces AS MATERIALIZED (
     SELECT * EXCLUDE (start_ns, step, epoch), (nth - 1) * 10 // max(nth) OVER (PARTITION BY cluster, job, attempt, node, proc) AS piece FROM spent),
 -- Kinds of files that matter; the others are one kind without a name.
 by_file AS MATERIALIZED (
-    SELECT cluster, job, attempt, rank, mount, file_id, regexp_replace(regexp_extract(any_value(path), '([^/]*/)?[^/]*$'), '[0-9]+', '*', 'g') AS name, sum(opens) AS opens, sum(reads) AS reads,
+    SELECT cluster, job, attempt, rank, mount, file_id, regexp_replace(regexp_extract(any_value(path), '([^/]*/)?[^/]*$'), '[0-9a-f]{16,}|\btmp[.A-Za-z0-9_]{8,11}\b|[0-9]+', '*', 'g') AS name, sum(opens) AS opens, sum(reads) AS reads,
            sum(bytes_read) AS bytes_read, sum(read_ns) AS read_ns, sum(writes) AS writes, sum(bytes_written) AS bytes_written, sum(write_ns) AS write_ns,
            sum(meta_ops + stats + syncs + seeks) AS meta, sum(meta_ns) AS meta_ns, sum(read_ns + write_ns + meta_ns) AS ns
     FROM hr_file_records() WHERE scope = 'data' GROUP BY cluster, job, attempt, rank, mount, file_id),

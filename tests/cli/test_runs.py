@@ -112,6 +112,8 @@ class Runs(harness.Case):
         self.assertIn("5 values of ranks are needed", self.ask("model", *stores, "--over", "ranks", status=1).stderr)
         self.assertIn("5 values of files are needed, and the measurements have 3: 2, 4, 8", self.ask("model", *stores[:3], status=1).stderr)
         self.assertIn("that all 2 runs have differs between them", self.ask("model", "run2", "run2", status=1).stderr)
+        self.record("unlabelled", 64, "--label", "files=many")
+        self.assertIn("the label files is no parameter: unlabelled (job ", self.ask("model", "unlabelled", *stores, status=1).stderr)
         self.ask("model", "run2", "nothing", status=66)
         self.ask("model", "run2", "/etc/hostname", status=2)
 

@@ -29,7 +29,12 @@ static void test_escape(void **state)
 	assert_escaped("a\nb\x7f", 4, "a\\x0Ab\\x7F");
 	assert_escaped("na\xc3\xafve \xe2\x82\xac \xf0\x9f\x99\x82", 15,
 		       "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x99\x82");
-	assert_escaped("\xc2\x85", 2, "\\xC2\\x85");		       /* C1 control */
+	assert_escaped("\xc2\x85", 2, "\\xC2\\x85"); /* C1 control */
+	assert_escaped("\xe2\x80\xae"
+		       "gnp",
+		       6, "\\xE2\\x80\\xAEgnp"); /* right to left */
+	assert_escaped("\xe2\x81\xa6", 3, "\\xE2\\x81\\xA6");
+	assert_escaped("\xe2\x80\x93", 3, "\xe2\x80\x93");	       /* a dash */
 	assert_escaped("\xff\xc3(", 3, "\\xFF\\xC3(");		       /* not UTF-8 */
 	assert_escaped("\xc0\xaf", 2, "\\xC0\\xAF");		       /* overlong */
 	assert_escaped("\xed\xa0\x80", 3, "\\xED\\xA0\\x80");	       /* surrogate */

@@ -202,6 +202,42 @@ static void fewer_workers_on_slower_storage(void **state)
 	hr_comparison_done(&c);
 }
 
+/* Each rank has its own time, without the time in which it waits for others. */
+static void assert_ranks(void)
+{
+	struct hr_comparison c = compare();
+	const struct hr_compare_rank *r = c.ranks.list;
+
+	assert_int_equal(c.ranks.n, 2);
+	assert_int_equal(r[1].rank, 1);
+	assert_float_equal(hr_compare_rank_own(&r[0].side[HR_COMPARE_B]), 8, 0.1);
+	assert_float_equal(r[0].side[HR_COMPARE_B].seconds[HR_QUANTITY_stall], 2, 0.1);
+	assert_float_equal(hr_compare_rank_own(&r[1].side[HR_COMPARE_A]), 8, 0.1);
+	assert_float_equal(hr_compare_rank_own(&r[1].side[HR_COMPARE_B]), 10, 0.1);
+	hr_comparison_done(&c);
+}
+
+/* Side B has a rank that A lacks, and a process without a rank. */
+static void further_ranks(void **state)
+{
+	static const int64_t more[] = {-1, 3};
+	struct hr_comparison c;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		made_side_add(
+		    &b, (struct hr_measure){
+			    .measure = "processes", .rank = more[i], .piece = -1, .value = 1});
+		made_side_part(&b, more[i], "train", "compute", 8);
+	}
+	c = compare();
+	assert_int_equal(c.ranks.n, 2);
+	assert_int_equal(c.ranks.list[0].rank, 0);
+	assert_int_equal(c.ranks.list[1].rank, 3);
+	assert_float_equal(c.ranks.list[1].side[HR_COMPARE_A].processes, 0, 0);
+	hr_comparison_done(&c);
+}
+
 /* Rank 1 computes 2 s longer, and rank 0 waits for it. */
 static void slow_rank(void **state)
 {
@@ -220,6 +256,7 @@ static void slow_rank(void **state)
 		made_side_part(sides[i], 0, "train", "stall", i == 0 ? 0.01 : 2);
 	}
 	assert_first(HR_WHY_slow_rank, 2);
+	assert_ranks();
 }
 
 static void checkpoint(struct made_side *s, double n, double bytes, double seconds)
@@ -373,6 +410,7 @@ int main(void)
 	    CAUSE_TEST(fewer_workers),
 	    CAUSE_TEST(fewer_workers_on_slower_storage),
 	    CAUSE_TEST(slow_rank),
+	    CAUSE_TEST(further_ranks),
 	    CAUSE_TEST(larger_checkpoints),
 	    CAUSE_TEST(more_checkpoints),
 	    CAUSE_TEST(slower_checkpoints),

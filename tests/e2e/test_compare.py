@@ -61,7 +61,9 @@ class Compare(harness.Case):
         suite = xml.etree.ElementTree.fromstring(self.compare(a, b, "--format", "junit", *gates, status=3))
         self.assertEqual([(c.get("name"), len(c)) for c in suite], [("all runs ended", 0), ("input_wait > +20%", 1), ("bytes_read > 1%", 0)])
         self.assertEqual(suite.get("failures"), "1")
-        self.assertIn("**failed**: input\\_wait > +20%", self.compare(a, b, "--format", "markdown", *gates, status=3))
+        markdown = self.compare(a, b, "--format", "markdown", *gates, status=3)
+        self.assertIn("**failed**: input\\_wait > +20%", markdown)
+        self.assertIn(f"the storage was slower<br>{OPTIONS['items'] * 2} reads of ", markdown)
         self.compare(b, a, *gates)  # faster: no condition holds
         self.assertRegex(self.compare(b, a), r"^B is faster: ")
 

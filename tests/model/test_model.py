@@ -141,6 +141,7 @@ class Model(unittest.TestCase):
                 (("a.txt", "--at", "rank=2"), 2, "--at: the measurements have no parameter 'rank'; did you mean 'ranks'?"),
                 (("a.txt", "--at", "ranks"), 2, "--at must be NAME=VALUE"),
                 (("a.txt", "--at", "ranks=x"), 2, "--at must be NAME=VALUE"),
+                (("a.txt", "--at", "ranks=1e308"), 2, "--at must be NAME=VALUE, with a number from 0 to 1e15"),
                 (("a.txt", "--over", "x"), 2, "--over: the measurements have no parameter 'x'"),
                 (("a.txt", "--over", "ranks,ranks"), 2, "--over must be different parameters"),
                 (("a.txt", "--cores", "0"), 2, "--cores must be a number above 0"),
