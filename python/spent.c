@@ -102,6 +102,8 @@ size_t spent_put_since(char *room, size_t size, size_t n, const struct spent *be
 	static const char *const waits[SPENT_WAITS] = {"sleep_ns", "network_ns", "lock_ns"};
 	unsigned long long waited;
 
+	if (now->cpu_ns < before->cpu_ns) /* a child forked since `before` starts from 0 */
+		return n;
 	n = spent_put(room, size, n, ",\"cpu_ns\":%llu,\"storage_bytes\":%llu",
 		      now->cpu_ns - before->cpu_ns, now->storage_bytes - before->storage_bytes);
 	if (now->major_faults > before->major_faults)

@@ -35,7 +35,10 @@ bool spent_core_wait(unsigned long long from, unsigned long long *ret_ns);
 __attribute__((format(printf, 4, 5))) size_t spent_put(char *room, size_t size, size_t n,
 						       const char *format, ...);
 
-/* Appends JSON members: what was used from `before` to `now`. Returns the same as spent_put. */
+/*
+ * Appends JSON members: what was used from `before` to `now`; in a child that was forked in between,
+ * none. Returns the same as spent_put.
+ */
 size_t spent_put_since(char *room, size_t size, size_t n, const struct spent *before,
 		       const struct spent *now);
 

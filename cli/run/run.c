@@ -427,6 +427,7 @@ static void summarise(struct run_command *run, const Headrace__Left *left)
 						       left->given_up, left->given_up_bytes) < 0)
 		hr_report("out of memory");
 	summary->command = run->child.status;
+	summary->python.globs = run->options.functions;
 	if (run->uplink.collectors != NULL)
 		hr_run_uplink_adapt(&run->uplink, summary);
 	hr_sheet_init(&sheet, stderr);

@@ -12,6 +12,7 @@
 #include "cli/summary/summary_lives.h"
 #include "cli/summary/summary_loops.h"
 #include "cli/summary/summary_paths.h"
+#include "cli/summary/summary_python.h"
 #include "cli/summary/summary_ranks.h"
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
@@ -178,10 +179,11 @@ static int fold_files(struct loader *l, const struct hr_stream *stream,
 static int fold_regions(struct loader *l, const struct hr_stream *stream, Headrace__Regions *msg)
 {
 	struct hr_region region;
+	int r = 0;
 
 	if (hr_regions_restore(msg) < 0)
 		return 0;
-	for (size_t i = 0; i < msg->n_key; i++) {
+	for (size_t i = 0; i < msg->n_key && r == 0; i++) {
 		struct hr_summary_who *who;
 
 		hr_regions_get(msg, i, &region);
@@ -189,8 +191,9 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 		who = find_who(l, hr_stream_process(stream, region.proc));
 		if (who != NULL)
 			hr_loop_add(&who->loop, &region);
+		r = hr_summary_python_add(&l->s->python, msg, &region);
 	}
-	return 0;
+	return r;
 }
 
 static bool is_reason(const char *name, enum hr_loss_reason reason)
@@ -492,6 +495,7 @@ void hr_summary_free(struct hr_summary *s)
 		free(s->problems[i]);
 	hr_ends_free(s);
 	hr_left_out_done(&s->left_out);
+	hr_summary_python_done(&s->python);
 	free(s->losses);
 	free(s->problems);
 	free(s->who);

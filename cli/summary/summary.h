@@ -108,6 +108,16 @@ struct hr_summary_finding {
 	uint64_t gain_low_ns, gain_high_ns;
 };
 
+enum { HR_SUMMARY_FUNCTIONS, HR_SUMMARY_STACKS, HR_SUMMARY_PYTHON_KINDS };
+
+/* Functions and stacks of Python (summary_python.h). */
+struct hr_summary_python {
+	const char *globs;  /* `--functions` of this run; NULL: not given */
+	uint64_t functions; /* recorded calls */
+	char
+	    *reasons[HR_SUMMARY_PYTHON_KINDS]; /* why a process lacks them; NULL: none lacks them */
+};
+
 struct hr_summary {
 	char *store, *job;
 	char *state; /* "running", "ended", "failed", "killed", "unfinished" */
@@ -132,6 +142,7 @@ struct hr_summary {
 	struct hr_summary_cover cover;
 	struct hr_summary_killed *killed; /* one entry per signal */
 	size_t n_killed;
+	struct hr_summary_python python;
 	bool counters_only;	   /* a part of the job, or the whole job, has counters only */
 	uint64_t counters_from_ns; /* start of this part, as a time since the start of the job */
 	struct hr_summary_who *who;

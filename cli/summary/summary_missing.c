@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/summary/summary_print.h"
+#include "cli/summary/summary_python.h"
 #include "common/loss.h"
 #include "common/text.h"
 
@@ -153,5 +154,6 @@ void hr__summary_print_missing(const struct hr_summary *s, struct hr_sheet *shee
 		hr__summary_say(sheet, HR_STYLE_PLAIN, "  note", "%s",
 				hr_loss_sentence(HR_LOSS_JOURNAL_MEMORY));
 	print_gaps(s, sheet);
+	hr_summary_python_print(&s->python, sheet);
 	print_killed(s, sheet);
 }

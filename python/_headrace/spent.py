@@ -59,7 +59,7 @@ def ways(begin, end, waited):
 
     def end_spent(head, before):
         args = head
-        if before is not None:
+        if before is not None and thread_time_ns() >= before[0]:  # a child forked since `before` starts from 0
             usage = getrusage(RUSAGE_THREAD)
             args = b'%b,"cpu_ns":%d,"storage_bytes":%d' % (head, thread_time_ns() - before[0], BLOCK_BYTES * (usage.ru_inblock - before[4]))
             faults = usage.ru_majflt - before[1]

@@ -120,6 +120,14 @@ class Functions(harness.Case):
         traced = self.headrace([harness.PYTHON, self.write(KILLED)], options=["--functions"], status=128 + signal.SIGKILL)
         self.assertEqual(self.found(traced), {"counting.leaf": (5000, 0), "counting.inner": (1, 1), "counting.main": (1, 1)})
 
+    def test_summary_says_why_there_are_none(self):
+        path = self.write("def leaf(): pass\nleaf()\n")
+        traced = self.headrace([harness.PYTHON, path], options=["--functions=count.*"])
+        self.assertIn(b"has a name that --functions=count.* matches", b" ".join(traced.result.stderr.split()))
+        traced = self.headrace([harness.PYTHON, "-m", "cProfile", path], options=["--functions"])
+        said = b"functions are missing, of all processes or of some: another profiler" in b" ".join(traced.result.stderr.split())
+        self.assertEqual(said, traced.value("SELECT count(*) FROM regions WHERE kind = 'mark' AND name = 'functions'") > 0)
+
     def test_off(self):
         path = self.write(PROGRAM)
         traced = self.headrace([harness.PYTHON, path, "fork"])
