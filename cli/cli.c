@@ -165,6 +165,20 @@ int hr_option_wrong_word(const char *name, const char *words, const char *value)
 	return -1;
 }
 
+int hr_option_word(const char *name, const char *words, const char *value)
+{
+	int index = 0;
+
+	for (const char *w = words; *w != '\0'; index++) {
+		size_t n = strcspn(w, " ");
+
+		if (strlen(value) == n && memcmp(w, value, n) == 0)
+			return index;
+		w += n + (w[n] == ' ');
+	}
+	return hr_option_wrong_word(name, words, value);
+}
+
 void hr_options_print(const struct hr_option *table)
 {
 	for (; table->name != NULL; table++) {

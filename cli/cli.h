@@ -80,6 +80,12 @@ int hr_option_wrong(const char *name, const char *expected, const char *value);
 /* Like hr_option_wrong, for an option with few values, for example "trace counters". Returns -1. */
 int hr_option_wrong_word(const char *name, const char *words, const char *value);
 
+/*
+ * Returns the index of the value in a list such as "trace counters", or -1 after it has reported a
+ * mistake.
+ */
+int hr_option_word(const char *name, const char *words, const char *value);
+
 void hr_options_print(const struct hr_option *table);
 
 /* ---- installation ---- */

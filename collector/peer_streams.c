@@ -96,7 +96,7 @@ static struct hr__chan **place_of(struct hr__peer *p, uint32_t number)
 	return at;
 }
 
-static struct hr__chan *peer_streams_find(struct hr__peer *p, uint32_t number)
+struct hr__chan *hr__peer_chan(struct hr__peer *p, uint32_t number)
 {
 	return p->by_number ? *place_of(p, number) : NULL;
 }
@@ -119,6 +119,8 @@ static void drop(struct hr__chan *chan)
 	chan->next_number = NULL;
 	chan->number = 0;
 	p->n_busy++;
+	hr_fleet_remove(chan->live);
+	chan->live = NULL;
 	hr_ingest_close(chan->channel);
 }
 
@@ -135,7 +137,7 @@ static void gone(struct hr__chan *chan)
 
 void hr__peer_close_chan(struct hr__peer *p, uint32_t number)
 {
-	struct hr__chan *chan = peer_streams_find(p, number);
+	struct hr__chan *chan = hr__peer_chan(p, number);
 
 	if (chan)
 		drop(chan);
@@ -158,7 +160,7 @@ void hr__peer_close_chans(struct hr__peer *p)
 void hr__peer_use(struct hr__peer *p, uint32_t number)
 {
 	/* NULL if a Nack has closed the channel, and the peer has not read it yet */
-	p->current = peer_streams_find(p, number);
+	p->current = hr__peer_chan(p, number);
 }
 
 static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
@@ -222,6 +224,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		nack(p, o->channel, "error", "out of memory");
 		return;
 	}
+	chan->live = hr_fleet_add(p->peers->fleet, o);
 	peer_streams_put(chan, &p->chans);
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;

@@ -110,6 +110,12 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 	case HEADRACE__WIRE__BODY_PONG:
 		hr__peer_pong(p, msg->pong);
 		break;
+	case HEADRACE__WIRE__BODY_NOW:
+		hr__peer_now(p, msg->now);
+		break;
+	case HEADRACE__WIRE__BODY_LOOK:
+		hr__peer_look(p, msg->look);
+		break;
 	case HEADRACE__WIRE__BODY_QUERY:
 		peers_ask(p, msg->query);
 		break;
@@ -417,8 +423,10 @@ int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct h
 {
 	struct hr_peers *p = calloc(1, sizeof(*p));
 
-	if (!p)
+	if (!p || hr_fleet_new(&p->fleet) < 0) {
+		free(p);
 		return -ENOMEM;
+	}
 	p->loop = loop;
 	p->config = *config;
 	p->ingest = ingest;
@@ -436,6 +444,7 @@ void hr_peers_free(struct hr_peers *p)
 		next = chan->next;
 		free(chan);
 	}
+	hr_fleet_free(p ? p->fleet : NULL);
 	free(p);
 }
 

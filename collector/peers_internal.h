@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peers_internal.h - shared by peers.c, peer_hello.c (identity), peer_streams.c (channels) */
+/*
+ * peers_internal.h - shared by peers.c, peer_hello.c (identity), peer_streams.c (channels) and
+ * peer_now.c (what jobs do now)
+ */
 #ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 #define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 
+#include "collector/fleet.h"
 #include "collector/node_clock.h"
 #include "collector/peers.h"
 
@@ -23,7 +27,8 @@ struct hr__chan {
 	uint32_t number;       /* 0: the channel is closed */
 	bool opening;
 	struct hr_channel *channel;
-	size_t in_flight; /* bytes of frames that ingest has not released yet */
+	struct hr_fleet_stream *live; /* NULL: the channel is closed, or no memory */
+	size_t in_flight;	      /* bytes of frames that ingest has not released yet */
 };
 
 enum hr__peer_state {
@@ -68,6 +73,7 @@ struct hr_peers {
 	struct hr_peers_config config;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
+	struct hr_fleet *fleet;
 	struct hr__peer *first, **last;
 	size_t n, n_strange, n_paused;
 	uint64_t n_refused; /* refused peers since the start */
@@ -98,5 +104,11 @@ void hr__peer_close_chans(struct hr__peer *p);
 int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes);
 void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong);
 void hr__peer_ping(struct hr__peer *p);
+/* Returns the open channel with this number; NULL: there is none. */
+struct hr__chan *hr__peer_chan(struct hr__peer *p, uint32_t number);
+
+/* ---- peer_now.c ---- */
+void hr__peer_now(struct hr__peer *p, const Headrace__Now *now);
+void hr__peer_look(struct hr__peer *p, const Headrace__Look *look);
 
 #endif

@@ -371,6 +371,16 @@ struct hr_human hr_text_count(uint64_t n)
 	return t;
 }
 
+struct hr_human hr_text_decimal(double v)
+{
+	struct hr_human h;
+
+	if (v >= 1000)
+		return hr_text_count((uint64_t)v);
+	snprintf(h.s, sizeof(h.s), "%.*f", v >= 100 || v == 0 ? 0 : v >= 10 ? 1 : 2, v);
+	return h;
+}
+
 struct hr_human hr_text_percent(uint64_t part, uint64_t whole)
 {
 	struct hr_human t;

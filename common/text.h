@@ -90,8 +90,9 @@ struct hr_human {
 struct hr_human hr_text_size(uint64_t bytes); /* "512 B", "1.5 KiB", "23.4 MiB" */
 struct hr_human
 hr_text_duration(uint64_t ns); /* "812 ns", "1.23 ms", "12.3 s", "2 min 03 s", "1 h 02 min" */
-struct hr_human hr_text_date(uint64_t real_ns);			/* "2026-11-21 23:22 UTC" */
-struct hr_human hr_text_count(uint64_t n);			/* "1,234,567" */
+struct hr_human hr_text_date(uint64_t real_ns); /* "2026-11-21 23:22 UTC" */
+struct hr_human hr_text_count(uint64_t n);	/* "1,234,567" */
+struct hr_human hr_text_decimal(double v);	/* "1,234", "123", "12.3", "1.23", not negative */
 struct hr_human hr_text_percent(uint64_t part, uint64_t whole); /* "12.3 %"; "-" if whole is 0 */
 /* A bar of at most 31 cells: "####  " is two thirds of 6. A share above 0 has at least one `#`. */
 struct hr_human hr_text_bar(double share, unsigned cells);

@@ -65,21 +65,6 @@ struct model_arguments {
 	size_t n_files;
 };
 
-/* Takes a word of a list. Returns its index, or -1 after a report. */
-static int word_take(const char *name, const char *words, const char *value)
-{
-	int index = 0;
-
-	for (const char *w = words; *w != '\0'; index++) {
-		size_t n = strcspn(w, " ");
-
-		if (strlen(value) == n && memcmp(w, value, n) == 0)
-			return index;
-		w += n + (w[n] == ' ');
-	}
-	return hr_option_wrong_word(name, words, value);
-}
-
 static int value_take(struct model_arguments *r, int id, const char *value)
 {
 	char *end;
@@ -99,7 +84,7 @@ static int value_take(struct model_arguments *r, int id, const char *value)
 		r->model.metric = value;
 		break;
 	case OPT_SPACE:
-		index = word_take("space", SPACES, value);
+		index = hr_option_word("space", SPACES, value);
 		r->model.space = index > 0 ? (enum hr_space)index : HR_SPACE_DEFAULT;
 		break;
 	case OPT_CORES:
@@ -109,11 +94,11 @@ static int value_take(struct model_arguments *r, int id, const char *value)
 			return hr_option_wrong("cores", "a number above 0", value);
 		break;
 	case OPT_FORMAT:
-		index = word_take("format", FORMATS, value);
+		index = hr_option_word("format", FORMATS, value);
 		r->format = value;
 		break;
 	case OPT_TO:
-		index = word_take("to", TARGETS, value);
+		index = hr_option_word("to", TARGETS, value);
 		r->to = value;
 		break;
 	case OPT_PAGE:

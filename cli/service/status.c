@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/fleet/fleet.h"
 #include "cli/sheet.h"
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
@@ -511,6 +512,17 @@ int hr_status_main(int argc, char **argv)
 	}
 	if (id == HR_OPTION_BAD)
 		return HR_EXIT_USAGE;
+	if (o.next + 1 == argc && hr_fleet_is_collector(argv[o.next])) {
+		const struct hr_fleet_command c = {
+		    .collector = argv[o.next],
+		    .every_ns = UINT64_C(1000000000),
+		    .count = watch ? 0 : 1,
+		    .json = json,
+		    .status = true,
+		};
+
+		return hr_fleet_run(&c);
+	}
 	if (o.next < argc) {
 		hr_report("unexpected argument: '%s'" HR_HINT
 			  "`headrace query` answers questions about jobs",

@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/fleet/fleet.h"
 #include "cli/service/service_link.h"
 #include "cli/report/serve.h"
 #include "cli/top/top.h"
@@ -30,12 +31,16 @@
 
 enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
 
-#define VIEWS "rank worker process file mount class op"
-#define SORTS "time bytes ops latency"
+#define VIEWS	    "rank worker process file mount class op"
+#define SORTS	    "time bytes ops latency"
+#define FLEET_SORTS "metadata bytes ops waiting" /* of a collector: Look.by in proto/wire.proto */
 
 const struct hr_option hr_top_option_table[] = {
     {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
-    {"sort", 's', "KEY", "time (default), bytes, ops or latency of the last interval", SORTS},
+    {"sort", 's', "KEY",
+     "time (default), bytes, ops or latency of the last interval; of a collector: metadata "
+     "(default), bytes, ops or waiting",
+     SORTS " metadata waiting"},
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
     {"all-columns", OPT_ALL_COLUMNS, NULL,
@@ -52,6 +57,8 @@ enum output { NONE, SCREEN, LINES, JSON };
 
 struct top {
 	const char *job, *socket;
+	const char *collector; /* NULL: a job of this machine */
+	const char *by, *sort; /* values of --by and --sort, or NULL */
 	enum output output;
 	bool has_view, json, web;
 	uint64_t count;
@@ -343,15 +350,6 @@ static int top_run(struct top *t)
 
 /* ---- options ---- */
 
-static int one_of(const char *const *names, int n, const char *value, const char *option,
-		  const char *words)
-{
-	for (int i = 0; i < n; i++)
-		if (strcmp(names[i], value) == 0)
-			return i;
-	return hr_option_wrong_word(option, words, value);
-}
-
 /* Sets an option. Returns false after it has reported a mistake. */
 static bool top_set_option(struct top *t, int id, const char *value)
 {
@@ -359,13 +357,10 @@ static bool top_set_option(struct top *t, int id, const char *value)
 
 	switch (id) {
 	case 'b':
-		i = one_of(hr_top_view_names, HR_TOP_VIEWS, value, "by", VIEWS);
-		t->display.view = (enum hr_top_view)(i < 0 ? 0 : i);
-		t->has_view = true;
+		t->by = value;
 		break;
 	case 's':
-		i = one_of(hr_top_sort_names, HR_TOP_SORTS, value, "sort", SORTS);
-		t->display.sort = (enum hr_top_sort)(i < 0 ? 0 : i);
+		t->sort = value;
 		break;
 	case 'i':
 		if (hr_text_parse_duration(value, &t->display.every_ns) < 0 ||
@@ -392,6 +387,44 @@ static bool top_set_option(struct top *t, int id, const char *value)
 	return i >= 0;
 }
 
+/* Takes --by and --sort for a job of this machine. Returns false after it has reported a mistake. */
+static bool take_view(struct top *t)
+{
+	int by = 0, sort = 0;
+
+	if (t->by)
+		by = hr_option_word("by", VIEWS, t->by);
+	if (t->sort)
+		sort = hr_option_word("sort", SORTS, t->sort);
+	if (by < 0 || sort < 0)
+		return false;
+	t->has_view = t->by != NULL;
+	t->display.view = (enum hr_top_view)by;
+	t->display.sort = (enum hr_top_sort)sort;
+	return true;
+}
+
+/* `headrace top tcp://COLLECTOR [JOB]` */
+static int top_fleet(const struct top *t)
+{
+	const struct hr_fleet_command c = {
+	    .collector = t->collector,
+	    .job = t->job,
+	    .by = t->sort,
+	    .every_ns = t->display.every_ns,
+	    .count = t->count,
+	    .json = t->json,
+	};
+
+	if (t->by || t->web || t->socket || t->display.all_columns) {
+		hr_report("--by, --web, --socket and --all-columns are for a job of this machine");
+		return HR_EXIT_USAGE;
+	}
+	if (t->sort && hr_option_word("sort", FLEET_SORTS, t->sort) < 0)
+		return HR_EXIT_USAGE;
+	return hr_fleet_run(&c);
+}
+
 static int serve_page(const struct hr_top_source *source)
 {
 	if (source->store[0] != '\0')
@@ -414,15 +447,22 @@ int hr_top_main(int argc, char **argv)
 			return hr_command_help("top");
 		if (id == HR_OPTION_BAD || (id >= 0 && !top_set_option(&t, id, o.value)))
 			return HR_EXIT_USAGE;
-		if (id == HR_OPTION_END && o.next < argc) {
+		if (id == HR_OPTION_END && o.next < argc && !t.job && !t.collector &&
+		    hr_fleet_is_collector(argv[o.next])) {
+			t.collector = argv[o.next++];
+		} else if (id == HR_OPTION_END && o.next < argc) {
 			if (t.job) {
-				hr_report(
-				    "more than one job given: headrace top [OPTION...] [JOB]");
+				hr_report("more than one job given: headrace top [OPTION...] "
+					  "[COLLECTOR] [JOB]");
 				return HR_EXIT_USAGE;
 			}
 			t.job = argv[o.next++];
 		}
 	}
+	if (t.collector)
+		return top_fleet(&t);
+	if (!take_view(&t))
+		return HR_EXIT_USAGE;
 	status = hr_top_find(t.job, t.socket, &t.source);
 	if (status == EXIT_SUCCESS && t.web)
 		return serve_page(&t.source);

@@ -118,9 +118,6 @@ double hr_top_wait(const struct hr_top_sum *now, uint32_t waiters, uint64_t inte
 /* Returns a quantile of the durations (`part` 0.99: the 99th percentile); 0: there are none. */
 uint64_t hr_top_quantile(const struct hr_top_sum *s, double part);
 
-const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc);
-const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file);
-
 /* Returns whether ranks are known. If they are, the first view is by rank. */
 bool hr_top_has_ranks(const Headrace__LiveJob *m);
 

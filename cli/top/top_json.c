@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints an update as JSON. Scripts rely on the keys, which docs/top.md documents. */
+#include "common/live_rows.h"
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "common/text.h"
@@ -127,8 +128,8 @@ static void put_in_flight(struct hr_json *j, const Headrace__LiveJob *m)
 	hr_json_array(j, "in_flight");
 	for (size_t i = 0; i < m->n_in_flight; i++) {
 		const Headrace__LiveInFlight *f = m->in_flight[i];
-		const Headrace__LiveProcess *p = hr_top_process(m, f->proc);
-		const Headrace__LiveFile *file = hr_top_file(m, f->file);
+		const Headrace__LiveProcess *p = hr_live_process(m, f->proc);
+		const Headrace__LiveFile *file = hr_live_file(m, f->file);
 
 		hr_json_object(j, NULL);
 		put_plus1(j, "rank", p ? p->rank_plus1 : 0);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/sheet.h"
+#include "common/live_rows.h"
 #include "cli/top/top.h"
 #include "cli/top/top_cells.h"
 #include "common/ops.h"
@@ -124,16 +125,6 @@ static double seconds(const struct hr_top_table *t)
 	return t->interval_ns ? (double)t->interval_ns / 1e9 : 1;
 }
 
-static struct hr_human decimal(double v)
-{
-	struct hr_human h;
-
-	if (v >= 1000)
-		return hr_text_count((uint64_t)v);
-	snprintf(h.s, sizeof(h.s), "%.*f", v >= 100 || v == 0 ? 0 : v >= 10 ? 1 : 2, v);
-	return h;
-}
-
 static struct hr_human nothing(void)
 {
 	return (struct hr_human){"-"};
@@ -141,12 +132,12 @@ static struct hr_human nothing(void)
 
 static struct hr_human in_io(const struct hr_top_row *r, const struct hr_top_table *t)
 {
-	return decimal((double)r->now.dur_ns / 1e9 / seconds(t));
+	return hr_text_decimal((double)r->now.dur_ns / 1e9 / seconds(t));
 }
 
 static struct hr_human ops(const struct hr_top_row *r, const struct hr_top_table *t)
 {
-	return decimal((double)r->now.ops / seconds(t));
+	return hr_text_decimal((double)r->now.ops / seconds(t));
 }
 
 static struct hr_human bytes(const struct hr_top_row *r, const struct hr_top_table *t)
@@ -205,7 +196,7 @@ static struct hr_human wait(const struct hr_top_row *r, const struct hr_top_tabl
 
 static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_table *t)
 {
-	return decimal((double)r->now.steps / seconds(t));
+	return hr_text_decimal((double)r->now.steps / seconds(t));
 }
 
 static const struct top_column {
@@ -397,7 +388,7 @@ static int by_age(const void *a, const void *b)
 static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFlight *f, char *ret,
 			 size_t n)
 {
-	const Headrace__LiveProcess *who = hr_top_process(m, f->proc);
+	const Headrace__LiveProcess *who = hr_live_process(m, f->proc);
 	const char *op = hr_op_info((uint16_t)f->op)->name;
 	size_t at =
 	    top_lines_append(ret, n, 0, "%10s ", hr_text_duration(m->boot_ns - f->since_ns).s);
@@ -405,7 +396,7 @@ static void flight_label(const Headrace__LiveJob *m, const Headrace__LiveInFligh
 	at = add_worker(who, ret, n, at);
 	at = top_lines_append(ret, n, at, " pid %u: %s ", who ? who->pid : 0, op ? op : "?");
 	if (f->file)
-		file_label(hr_top_file(m, f->file), f->file, ret + at, n - at);
+		file_label(hr_live_file(m, f->file), f->file, ret + at, n - at);
 	else if (f->fd >= 0)
 		top_lines_append(ret, n, at, "(descriptor %d)", f->fd);
 }

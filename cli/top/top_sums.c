@@ -9,98 +9,14 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/live_rows.h"
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "common/map64.h"
-#include "proto/live.h"
 
 const char *const hr_top_view_names[] = {"rank",  "worker", "process", "file",
 					 "mount", "class",  "op"};
 const char *const hr_top_sort_names[] = {"time", "bytes", "ops", "latency"};
-
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
-static int by_key(const Headrace__LiveRow *a, const Headrace__LiveRow *b)
-{
-	int r = compare_numbers(a->proc, b->proc);
-
-	r = r ? r : compare_numbers(a->op, b->op);
-	return r ? r : compare_numbers(a->mount, b->mount);
-}
-
-static int rows_by_key(const void *a, const void *b)
-{
-	return by_key(*(Headrace__LiveRow *const *)a, *(Headrace__LiveRow *const *)b);
-}
-
-static int by_file(const Headrace__LiveUse *a, const Headrace__LiveUse *b)
-{
-	int r = compare_numbers(a->proc, b->proc);
-
-	r = r ? r : compare_numbers(a->file, b->file);
-	return r ? r : compare_numbers(a->api, b->api);
-}
-
-static int uses_by_file(const void *a, const void *b)
-{
-	return by_file(*(Headrace__LiveUse *const *)a, *(Headrace__LiveUse *const *)b);
-}
-
-static int processes_by_number(const void *a, const void *b)
-{
-	return compare_numbers((*(Headrace__LiveProcess *const *)a)->proc,
-			       (*(Headrace__LiveProcess *const *)b)->proc);
-}
-
-static int files_by_number(const void *a, const void *b)
-{
-	return compare_numbers((*(Headrace__LiveFile *const *)a)->id,
-			       (*(Headrace__LiveFile *const *)b)->id);
-}
-
-static void put_in_order(Headrace__LiveJob *m)
-{
-	if (m->n_rows)
-		qsort(m->rows, m->n_rows, sizeof(*m->rows), rows_by_key);
-	if (m->n_uses)
-		qsort(m->uses, m->n_uses, sizeof(*m->uses), uses_by_file);
-	if (m->n_processes)
-		qsort(m->processes, m->n_processes, sizeof(*m->processes), processes_by_number);
-	if (m->n_files)
-		qsort(m->files, m->n_files, sizeof(*m->files), files_by_number);
-}
-
-const Headrace__LiveProcess *hr_top_process(const Headrace__LiveJob *m, uint64_t proc)
-{
-	const Headrace__LiveProcess wanted = {.proc = proc}, *p = &wanted;
-	Headrace__LiveProcess **found = m->n_processes
-					    ? bsearch(&p, m->processes, m->n_processes,
-						      sizeof(*m->processes), processes_by_number)
-					    : NULL;
-
-	return found ? *found : NULL;
-}
-
-const Headrace__LiveFile *hr_top_file(const Headrace__LiveJob *m, uint32_t file)
-{
-	const Headrace__LiveFile wanted = {.id = file}, *p = &wanted;
-	Headrace__LiveFile **found =
-	    m->n_files ? bsearch(&p, m->files, m->n_files, sizeof(*m->files), files_by_number)
-		       : NULL;
-
-	return found ? *found : NULL;
-}
-
-static const Headrace__LiveMount *mount_of(const Headrace__LiveJob *m, uint32_t id)
-{
-	for (size_t i = 0; i < m->n_mounts; i++)
-		if (m->mounts[i]->id == id)
-			return m->mounts[i];
-	return NULL;
-}
 
 bool hr_top_has_ranks(const Headrace__LiveJob *m)
 {
@@ -132,21 +48,16 @@ static struct hr_top_row *row_of(struct sums *k, uint64_t key)
 	return &k->t->rows[k->t->n++];
 }
 
-static uint64_t increase(uint64_t before, uint64_t now)
-{
-	return now > before ? now - before : 0;
-}
-
 static void top_sums_add(struct hr_top_sum *s, const Headrace__LiveRow *before,
 			 const Headrace__LiveRow *r)
 {
 	static const Headrace__LiveRow nothing;
 
 	before = before ? before : &nothing;
-	s->ops += increase(before->count, r->count);
-	s->bytes += increase(before->bytes, r->bytes);
-	s->errors += increase(before->errors, r->errors);
-	s->dur_ns += increase(before->dur_ns, r->dur_ns);
+	s->ops += hr_live_increase(before->count, r->count);
+	s->bytes += hr_live_increase(before->bytes, r->bytes);
+	s->errors += hr_live_increase(before->errors, r->errors);
+	s->dur_ns += hr_live_increase(before->dur_ns, r->dur_ns);
 	if (r->max_dur_ns > s->max_ns)
 		s->max_ns = r->max_dur_ns;
 	for (size_t i = 0; i + 1 < r->n_dur_hist; i += 2)
@@ -171,7 +82,7 @@ static bool process_key(enum hr_top_view view, const Headrace__LiveProcess *p, u
 /* Sets *ret to the row for `r`; NULL: no memory. Returns false if the view has no such row. */
 static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_row **ret)
 {
-	const Headrace__LiveProcess *p = hr_top_process(k->m, r->proc);
+	const Headrace__LiveProcess *p = hr_live_process(k->m, r->proc);
 	uint64_t key = 0;
 
 	switch (k->view) {
@@ -195,25 +106,9 @@ static bool find_row(struct sums *k, const Headrace__LiveRow *r, struct hr_top_r
 	if (!*ret)
 		return true;
 	(*ret)->process = k->view <= HR_TOP_PROCESS ? p : NULL;
-	(*ret)->mount = k->view == HR_TOP_MOUNT ? mount_of(k->m, r->mount) : NULL;
+	(*ret)->mount = k->view == HR_TOP_MOUNT ? hr_live_mount(k->m, r->mount) : NULL;
 	(*ret)->op = (uint16_t)r->op;
 	return true;
-}
-
-/*
- * Returns the same row of the earlier picture; NULL: none. A row that sums up ended processes did
- * not increase: the processes that it adds ended before the earlier picture.
- */
-static const Headrace__LiveRow *row_before(const Headrace__LiveJob *before, size_t *at,
-					   const Headrace__LiveRow *r)
-{
-	while (before && *at < before->n_rows && by_key(before->rows[*at], r) < 0)
-		(*at)++;
-	if (r->proc & HR_LIVE_GROUP)
-		return r;
-	return before && *at < before->n_rows && by_key(before->rows[*at], r) == 0
-		   ? before->rows[*at]
-		   : NULL;
 }
 
 static int top_sums_add_rows(struct sums *k, const Headrace__LiveJob *before)
@@ -222,7 +117,7 @@ static int top_sums_add_rows(struct sums *k, const Headrace__LiveJob *before)
 
 	for (size_t i = 0; i < k->m->n_rows; i++) {
 		const Headrace__LiveRow *r = k->m->rows[i],
-					*b = before ? row_before(before, &at, r) : NULL;
+					*b = before ? hr_live_row_before(before, &at, r) : NULL;
 		struct hr_top_row *row = NULL;
 
 		top_sums_add(&k->t->all, NULL, r);
@@ -242,19 +137,18 @@ static void add_wait(struct hr_top_sum *all, struct hr_top_sum *now,
 {
 	static const Headrace__LiveProcess nothing;
 
-	/* pid 0 sums up ended processes, which have no increase (row_before) */
-	before = p->pid == 0 ? p : before ? before : &nothing;
+	before = before ? before : &nothing;
 	all->wait_ns += p->wait_ns;
 	all->steps += p->steps;
-	now->wait_ns += increase(before->wait_ns, p->wait_ns);
-	now->steps += increase(before->steps, p->steps);
+	now->wait_ns += hr_live_increase(before->wait_ns, p->wait_ns);
+	now->steps += hr_live_increase(before->steps, p->steps);
 }
 
 static int add_waits(struct sums *k, const Headrace__LiveJob *before)
 {
 	for (size_t i = 0; i < k->m->n_processes; i++) {
 		const Headrace__LiveProcess *p = k->m->processes[i];
-		const Headrace__LiveProcess *b = before ? hr_top_process(before, p->proc) : NULL;
+		const Headrace__LiveProcess *b = hr_live_process_before(before, p);
 		bool lives = p->pid != 0 && p->end_ns == 0;
 		struct hr_top_row *row;
 		uint64_t key;
@@ -290,10 +184,10 @@ static void top_sums_add_use(struct hr_top_sum *s, const Headrace__LiveUse *befo
 
 	if (!before || before->ops > u->ops)
 		before = &nothing;
-	s->ops += increase(before->ops, u->ops);
-	s->bytes +=
-	    increase(before->bytes_read + before->bytes_written, u->bytes_read + u->bytes_written);
-	s->dur_ns += increase(before->dur_ns, u->dur_ns);
+	s->ops += hr_live_increase(before->ops, u->ops);
+	s->bytes += hr_live_increase(before->bytes_read + before->bytes_written,
+				     u->bytes_read + u->bytes_written);
+	s->dur_ns += hr_live_increase(before->dur_ns, u->dur_ns);
 	if (u->max_dur_ns > s->max_ns)
 		s->max_ns = u->max_dur_ns;
 }
@@ -308,16 +202,10 @@ static int add_uses(struct sums *k, const Headrace__LiveJob *before)
 
 		if (!row)
 			return -ENOMEM;
-		while (before && at < before->n_uses && by_file(before->uses[at], u) < 0)
-			at++;
 		top_sums_add_use(&row->all, NULL, u);
-		top_sums_add_use(&row->now,
-				 before && at < before->n_uses && by_file(before->uses[at], u) == 0
-				     ? before->uses[at]
-				     : NULL,
-				 u);
-		row->file = hr_top_file(k->m, u->file);
-		row->mount = row->file ? mount_of(k->m, row->file->mount) : NULL;
+		top_sums_add_use(&row->now, hr_live_use_before(before, &at, u), u);
+		row->file = hr_live_file(k->m, u->file);
+		row->mount = row->file ? hr_live_mount(k->m, row->file->mount) : NULL;
 		row->open = row->open || u->open;
 	}
 	return 0;
@@ -349,7 +237,7 @@ static int by_weight(const void *a, const void *b, void *sort)
 		return now[0] > now[1] ? -1 : 1;
 	if (all[0] != all[1])
 		return all[0] > all[1] ? -1 : 1;
-	return compare_numbers(x->key, y->key);
+	return x->key < y->key ? -1 : x->key > y->key;
 }
 
 static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
@@ -372,21 +260,14 @@ int hr_top_sums(Headrace__LiveJob *before, Headrace__LiveJob *picture, enum hr_t
 	struct sums k = {.m = picture, .view = view, .t = ret};
 	int r;
 
-	/*
-	 * Two pictures cannot be compared if headraced has restarted, or if the time between them
-	 * is long: headraced then has summed up processes that ended in between.
-	 */
-	if (before &&
-	    (before->instance != picture->instance || before->since_ns != picture->since_ns ||
-	     before->boot_ns >= picture->boot_ns ||
-	     picture->boot_ns - before->boot_ns > HR_LIVE_KEPT_NS))
+	if (!hr_live_comparable(before, picture))
 		before = NULL;
 	*ret = (struct hr_top_table){
 	    .interval_ns =
-		increase(before ? before->boot_ns : picture->since_ns, picture->boot_ns)};
-	put_in_order(picture);
+		hr_live_increase(before ? before->boot_ns : picture->since_ns, picture->boot_ns)};
+	hr_live_sort(picture);
 	if (before)
-		put_in_order(before);
+		hr_live_sort(before);
 	count_processes(picture, ret);
 	r = top_sums_add_rows(&k, before);
 	if (r == 0)

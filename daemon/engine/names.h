@@ -17,7 +17,7 @@
 
 /* maximum bytes of all texts, unless the files in use need more */
 #define HR_NAMES_BYTES (1u << 20)
-#define HR_NAMES_IDLE  16u /* how many of the files that were closed last have a text */
+#define HR_NAMES_IDLE  256u /* how many of the files that were closed last have a text */
 
 struct hr_name {
 	const uint8_t *text;

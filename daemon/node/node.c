@@ -241,7 +241,7 @@ uint32_t hr_node_level(struct hr_node *n)
 	return hr_drain_level(n->drain);
 }
 
-int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes)
+int hr_node_picture(struct hr_node *n, uint64_t in_flight_ns, struct hr_live_picture **ret)
 {
 	struct hr_live_picture *p = NULL;
 	int r = n->stopped ? -ESHUTDOWN : hr_drain_live(n->drain, in_flight_ns, &p);
@@ -253,6 +253,17 @@ int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t
 	p->m.node = (char *)(uintptr_t)n->c.id.node;
 	p->m.uid = n->c.uid;
 	p->m.instance = n->instance;
+	*ret = p;
+	return 0;
+}
+
+int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes)
+{
+	struct hr_live_picture *p = NULL;
+	int r = hr_node_picture(n, in_flight_ns, &p);
+
+	if (r)
+		return r;
 	r = hr_live_pack(p, ret, ret_bytes);
 	hr_live_free(p);
 	return r;

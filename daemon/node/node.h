@@ -62,10 +62,12 @@ uint32_t hr_node_level(struct hr_node *n);
 void hr_node_refused(struct hr_node *n, uint64_t processes);
 
 /*
- * Makes a LiveJob message (proto/live.proto; malloc'ed), with the operations that have been in
- * flight for at least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the job has
- * ended.
+ * Makes a picture of the job (hr_live_free), with the operations that have been in flight for at
+ * least in_flight_ns. Blocks for about a sweep. -ENOMEM; -ESHUTDOWN: the job has ended.
+ * hr_node_live packs the picture as a LiveJob message (proto/live.proto; malloc'ed).
  */
+struct hr_live_picture;
+int hr_node_picture(struct hr_node *n, uint64_t in_flight_ns, struct hr_live_picture **ret);
 int hr_node_live(struct hr_node *n, uint64_t in_flight_ns, uint8_t **ret, size_t *ret_bytes);
 
 /* Waits until all records committed before the call are stored. Returns 0 or the store's error. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "daemon/node/now.h"
 #include "daemon/spool/spool.h"
 #include "daemon/uplink/uplink.h"
 
@@ -17,6 +18,8 @@ struct hr_private_uplink {
 	struct hr_spool *spool;
 	struct hr_uplink *uplink;
 	const char *collectors;
+	const struct hr_node_config *node;
+	struct hr_now now;
 	uint64_t until_ms, reported_ms;
 	bool released;
 	struct hr_uplink_stats last; /* the numbers in the last report */
@@ -60,6 +63,7 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	if (!p)
 		return -ENOMEM;
 	p->collectors = config->collectors;
+	p->node = &config->node;
 	r = hr_spool_new(config->node.store, config->spool_bytes, &p->spool);
 	if (!r)
 		r = hr_spool_aim(p->spool, config->collectors);
@@ -87,12 +91,25 @@ void hr_private_uplink_free(struct hr_private_uplink *p)
 		return;
 	hr_uplink_free(p->uplink);
 	hr_spool_free(p->spool);
+	hr_now_done(&p->now);
 	free(p);
 }
 
 void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret)
 {
 	hr_uplink_stats(p->uplink, ret);
+}
+
+void hr_private_uplink_show(struct hr_private_uplink *p, struct hr_node *node, uint64_t now_ms)
+{
+	struct hr_now_message *now;
+	struct hr_uplink_stats s;
+
+	if (!p)
+		return;
+	hr_uplink_stats(p->uplink, &s);
+	if (s.connected && hr_now_make(&p->now, node, p->node, now_ms, &now) == 0)
+		hr_uplink_now(p->uplink, now);
 }
 
 /* ---- notices to runs ------------------------------------------------------------------------- */

@@ -30,6 +30,10 @@ void hr_private_uplink_free(struct hr_private_uplink *p); /* accepts NULL */
 
 void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
 
+/* Once a second, sends what the job does (now.h), if a collector is connected. `p` may be NULL. */
+struct hr_node;
+void hr_private_uplink_show(struct hr_private_uplink *p, struct hr_node *node, uint64_t now_ms);
+
 /* Writes the next notice about the connection or a refused stream. False: there is none. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
 

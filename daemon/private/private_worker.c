@@ -480,6 +480,7 @@ static void private_worker_on_tick(uv_timer_t *timer)
 		return;
 	}
 	check_health(w);
+	hr_private_uplink_show(w->uplink, w->node, now_ms(w));
 	answer_leaving(w);
 	if (w->over || w->draining)
 		return;

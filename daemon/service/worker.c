@@ -145,6 +145,7 @@ static void worker_on_tick(uv_timer_t *timer)
 	} else {
 		log_no_probes(w);
 		send_status(w);
+		hr_private_uplink_show(w->uplink, w->node, uv_now(&w->loop));
 	}
 }
 

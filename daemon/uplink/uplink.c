@@ -13,27 +13,32 @@
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void take_orders(struct hr_uplink *u, bool *ret_stop)
+static void take_orders(struct hr_uplink *u, bool *ret_stop, struct hr_now_message **ret_now)
 {
 	pthread_mutex_lock(&u->lock);
 	if (u->release)
 		u->c.keep = false;
 	*ret_stop = u->stop;
+	*ret_now = u->now;
+	u->now = NULL;
 	pthread_mutex_unlock(&u->lock);
 }
 
 static void on_wake(uv_async_t *wake)
 {
 	struct hr_uplink *u = wake->data;
+	struct hr_now_message *now;
 	bool stop;
 
-	take_orders(u, &stop);
+	take_orders(u, &stop, &now);
 	if (stop) {
+		hr_now_message_free(now);
 		uv_close((uv_handle_t *)&u->wake, NULL);
 		uv_close((uv_handle_t *)&u->tick, NULL);
 		hr__link_close(u);
 		return;
 	}
+	hr__send_now(u, now);
 	hr__streams_wake(u);
 	hr__send_pump(u);
 	hr__streams_publish(u);
@@ -140,6 +145,7 @@ static void uplink_done(struct hr_uplink *u, bool loop)
 	hr__streams_free(u);
 	hr_tls_unref(u->tls);
 	pthread_mutex_destroy(&u->lock);
+	hr_now_message_free(u->now);
 	hr_arena_free(&u->memory);
 	free(u);
 }
@@ -179,6 +185,18 @@ void hr_uplink_release(struct hr_uplink *u)
 	pthread_mutex_lock(&u->lock);
 	u->release = true;
 	pthread_mutex_unlock(&u->lock);
+	uv_async_send(&u->wake);
+}
+
+void hr_uplink_now(struct hr_uplink *u, struct hr_now_message *now)
+{
+	struct hr_now_message *old;
+
+	pthread_mutex_lock(&u->lock);
+	old = u->now;
+	u->now = now;
+	pthread_mutex_unlock(&u->lock);
+	hr_now_message_free(old);
 	uv_async_send(&u->wake);
 }
 

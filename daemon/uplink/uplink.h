@@ -58,6 +58,13 @@ struct hr_uplink;
 /* Starts the thread. *ret_error (malloc'ed) explains why certificates cannot be used. */
 int hr_uplink_new(const struct hr_uplink_config *config, struct hr_uplink **ret, char **ret_error);
 
+/*
+ * Sends the message while the stream of this process is open at a collector; otherwise drops it.
+ * Takes over the message.
+ */
+struct hr_now_message;
+void hr_uplink_now(struct hr_uplink *u, struct hr_now_message *now);
+
 /* From now on, the uplink removes the segments that it kept (`keep`). */
 void hr_uplink_release(struct hr_uplink *u);
 

@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "daemon/base/backoff.h"
+#include "daemon/base/now_message.h"
 #include "daemon/spool/spool_stream.h"
 #include "daemon/uplink/uplink.h"
 #include "net/conn.h"
@@ -117,6 +118,7 @@ struct hr_uplink {
 	/* Other threads use these, too: */
 	pthread_mutex_t lock;
 	bool stop, release;
+	struct hr_now_message *now; /* to be sent next; NULL: none */
 	struct hr_uplink_stats stats;
 };
 
@@ -148,6 +150,8 @@ void hr__send_disconnected(struct hr_uplink *u);
 void hr__send_tick(struct hr_uplink *u);
 /* Opens channels and sends frames, within the limits. */
 void hr__send_pump(struct hr_uplink *u);
+/* Sends the message on the channel of the stream of this process, and frees it. Accepts NULL. */
+void hr__send_now(struct hr_uplink *u, struct hr_now_message *now);
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
 int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);

@@ -126,6 +126,18 @@ void hr__send_close(struct hr_uplink *u, struct hr__sending *s)
 	lose_channel(u, s);
 }
 
+void hr__send_now(struct hr_uplink *u, struct hr_now_message *now)
+{
+	for (const struct hr__sending *s = u->streams; s && now; s = s->next) {
+		if (!s->own || s->state != HR__SENDING_OPEN)
+			continue;
+		now->m.channel = s->channel;
+		uplink_send_message(u, HR_WIRE(NOW, now, &now->m));
+		break;
+	}
+	hr_now_message_free(now);
+}
+
 static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 {
 	const Headrace__StreamStart *id = s->stream->id;

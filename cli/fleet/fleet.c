@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/fleet/fleet.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/service/service_link.h"
+#include "cli/top/top.h"
+#include "cli/top/top_cells.h"
+#include "common/now.h"
+
+#define BY_KEYS "mbow" /* keys that set the order, as in by_words */
+
+static const char *const by_words[] = {"metadata", "bytes", "ops", "waiting"};
+
+struct fleet {
+	const struct hr_fleet_command *command;
+	struct hr_fleet_link *link;
+	Headrace__Wire *answer; /* NULL: none yet */
+	const char *by;
+	uint64_t answers;
+	int signals; /* signalfd of the screen; -1: no screen */
+	bool paused, over;
+	int status, signal;
+};
+
+bool hr_fleet_is_collector(const char *operand)
+{
+	return operand != NULL && strstr(operand, "://") != NULL;
+}
+
+static void fleet_end(struct fleet *f, int status)
+{
+	f->over = true;
+	f->status = status;
+	hr_top_screen_close();
+}
+
+/* ---- showing --------------------------------------------------------------------------------- */
+
+/* Draws a text on the screen, each line cut at its width. */
+static void fleet_draw_text(const char *text, unsigned columns, unsigned rows)
+{
+	struct hr_top_text to = {0};
+
+	hr_top_text_put(&to, "\033[H", 3);
+	for (unsigned i = 0; i < rows && *text != '\0'; i++) {
+		size_t n = strcspn(text, "\n");
+		char *line = strndup(text, n);
+
+		if (i > 0)
+			hr_top_text_put(&to, "\r\n", 2);
+		hr_top_text_put(&to, "\033[K", 3);
+		if (line != NULL)
+			hr_top_text_fit(&to, line, columns, HR_TOP_CUT_END, false);
+		free(line);
+		text += n + (text[n] == '\n');
+	}
+	hr_top_text_put(&to, "\033[J", 3);
+	hr_top_screen_put(&to);
+	hr_top_text_done(&to);
+}
+
+static void fleet_draw(const struct fleet *f, struct hr_fleet_display *d)
+{
+	unsigned columns, rows;
+	char *text = NULL;
+	size_t bytes;
+	FILE *to;
+
+	hr_top_screen_size(&columns, &rows);
+	d->lines = rows > 2 ? rows - 2 : 1;
+	to = open_memstream(&text, &bytes);
+	if (to == NULL)
+		return;
+	hr_fleet_print(to, d);
+	fprintf(to, "\nq quit  by: m metadata b bytes o operations w waiting  space pause%s",
+		f->paused ? " (paused)" : "");
+	if (fclose(to) == 0)
+		fleet_draw_text(text, columns, rows);
+	free(text);
+}
+
+static void fleet_show(struct fleet *f)
+{
+	struct hr_fleet_display d = {
+	    .collector = f->command->collector,
+	    .by = f->by,
+	    .brief = f->command->status,
+	};
+
+	if (f->answer == NULL)
+		return;
+	d.fleet = f->answer->fleet;
+	if (f->command->json)
+		hr_fleet_json(stdout, d.fleet);
+	else if (f->signals >= 0)
+		fleet_draw(f, &d);
+	else
+		hr_fleet_print(stdout, &d);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* Fetches an answer. False: it has reported a failure, and ended. */
+static bool fleet_fetch(struct fleet *f)
+{
+	Headrace__Look look = HEADRACE__LOOK__INIT;
+	char *error = NULL;
+	Headrace__Wire *answer;
+	int r;
+
+	look.job = f->command->job != NULL ? (char *)(uintptr_t)f->command->job : "";
+	look.by = (char *)(uintptr_t)f->by;
+	r = hr_fleet_link_ask(f->link, &look, &answer, &error);
+	if (r < 0) {
+		fleet_end(f, r == -EACCES ? EXIT_FAILURE : HR_EXIT_NO_SERVICE);
+		hr_report("%s", error != NULL ? error : "out of memory");
+		free(error);
+		return false;
+	}
+	headrace__wire__free_unpacked(f->answer, NULL);
+	f->answer = answer;
+	f->answers++;
+	return true;
+}
+
+static void fleet_press(struct fleet *f, char key)
+{
+	const char *by = key != '\0' ? strchr(BY_KEYS, key) : NULL;
+
+	if (key == 'q')
+		fleet_end(f, EXIT_SUCCESS);
+	else if (key == ' ')
+		f->paused = !f->paused;
+	else if (by != NULL)
+		f->by = by_words[by - BY_KEYS];
+}
+
+static void fleet_read_keys(struct fleet *f)
+{
+	char keys[64];
+	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
+
+	if (n == 0)
+		fleet_end(f, EXIT_SUCCESS);
+	for (ssize_t i = 0; i < n && keys[0] != '\033' && !f->over; i++)
+		fleet_press(f, keys[i]);
+}
+
+/* Waits for the next update, a key or a signal. */
+static void fleet_wait(struct fleet *f, uint64_t until_ns)
+{
+	while (!f->over) {
+		uint64_t now = hr_now_ns(CLOCK_MONOTONIC);
+		bool keys = f->signals >= 0 && isatty(STDIN_FILENO);
+		struct pollfd fds[] = {{.fd = keys ? STDIN_FILENO : -1, .events = POLLIN},
+				       {.fd = f->signals, .events = POLLIN}};
+		int timeout = f->paused	       ? -1
+			      : until_ns > now ? (int)((until_ns - now) / 1000000) + 1
+					       : 0;
+		int n = poll(fds, 2, timeout);
+
+		if (n == 0)
+			return;
+		if (n > 0 && fds[1].revents != 0 && hr_top_screen_signals(&f->signal) == HR_TOP_END)
+			fleet_end(f, EXIT_SUCCESS);
+		if (n > 0 && fds[0].revents != 0 && !f->over)
+			fleet_read_keys(f);
+		if (!f->over)
+			fleet_show(f);
+	}
+}
+
+static bool is_screen(const struct hr_fleet_command *c)
+{
+	return !c->json && !c->status && c->count == 0 && hr_top_screen_usable();
+}
+
+static void fleet_loop(struct fleet *f)
+{
+	const struct hr_fleet_command *c = f->command;
+
+	/* The first answer comes before the screen opens, so that an error is an ordinary message. */
+	while (!f->over && fleet_fetch(f)) {
+		uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + c->every_ns;
+
+		if (f->answers == 1 && is_screen(c) && hr_top_screen_open(&f->signals) < 0)
+			f->signals = -1;
+		fleet_show(f);
+		if (ferror(stdout))
+			fleet_end(f, EXIT_FAILURE);
+		else if (f->answers == c->count)
+			fleet_end(f, EXIT_SUCCESS);
+		else
+			fleet_wait(f, until);
+	}
+}
+
+int hr_fleet_run(const struct hr_fleet_command *c)
+{
+	struct fleet f = {.command = c, .signals = -1, .by = c->by != NULL ? c->by : by_words[0]};
+	struct hr_address to;
+	char *error = NULL;
+	int r = hr_address_parse(c->collector, &to);
+
+	if (r < 0) {
+		hr_report("'%s' is not an address of a collector (tcp://HOST[:PORT] or "
+			  "unix://PATH)",
+			  c->collector);
+		return HR_EXIT_USAGE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	r = hr_fleet_link_open(&to, &f.link, &error);
+	if (r < 0) {
+		hr_report("%s", error != NULL ? error : "out of memory");
+		free(error);
+		return r == -EACCES ? EXIT_FAILURE : HR_EXIT_NO_SERVICE;
+	}
+	fleet_loop(&f);
+	hr_top_screen_close();
+	hr_fleet_link_close(f.link);
+	headrace__wire__free_unpacked(f.answer, NULL);
+	if (f.signal != 0)
+		raise(f.signal); /* end by this signal, so that the shell sees it */
+	return f.status;
+}

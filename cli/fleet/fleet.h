@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet.h - what all jobs of a cluster do now, from a collector (proto/wire.proto: Look, Fleet) */
+#ifndef HEADRACE_CLI_FLEET_FLEET_H
+#define HEADRACE_CLI_FLEET_FLEET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "net/address.h"
+#include "proto/wire.pb-c.h"
+
+/* ---- the commands (fleet.c) ---- */
+
+struct hr_fleet_command {
+	const char *collector;	  /* "tcp://HOST[:PORT]" or "unix://PATH" */
+	const char *job;	  /* id or name; NULL: all jobs */
+	const char *by;		  /* which jobs come first (Look.by); NULL: "metadata" */
+	uint64_t every_ns, count; /* count 0: without end */
+	bool json;
+	bool status; /* a line for each job, and no screen */
+};
+
+/* Whether an operand names a collector. */
+bool hr_fleet_is_collector(const char *operand);
+
+/* Returns the exit status of the command: 0, 1, HR_EXIT_USAGE or HR_EXIT_NO_SERVICE. */
+int hr_fleet_run(const struct hr_fleet_command *c);
+
+/* ---- the connection (fleet_link.c) ---- */
+
+struct hr_fleet_link;
+
+/* Connects, and waits for the collector. Returns 0 or -errno; *ret_error (malloc'ed) is a sentence. */
+int hr_fleet_link_open(const struct hr_address *to, struct hr_fleet_link **ret, char **ret_error);
+void hr_fleet_link_close(struct hr_fleet_link *l); /* accepts NULL */
+
+/*
+ * Asks, and waits for the answer (headrace__wire__free_unpacked; its body is a Fleet). Returns 0 or
+ * -errno; *ret_error (malloc'ed) is a sentence.
+ */
+int hr_fleet_link_ask(struct hr_fleet_link *l, const Headrace__Look *look, Headrace__Wire **ret,
+		      char **ret_error);
+
+/* ---- showing ---- */
+
+struct hr_fleet_display {
+	const Headrace__Fleet *fleet;
+	const char *collector, *by;
+	bool brief;	/* a line for each job (headrace status) */
+	size_t lines;	/* limit of lines; 0: none */
+	unsigned cells; /* width of the terminal */
+};
+
+void hr_fleet_print(FILE *out, const struct hr_fleet_display *d);
+void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet); /* one line */
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the answer as JSON. Scripts rely on the keys, which docs/fleet.md documents. */
+#include "cli/fleet/fleet.h"
+#include "common/text.h"
+
+static void put_rate(struct hr_json *j, const Headrace__FleetRate *r)
+{
+	static const Headrace__FleetRate none;
+
+	r = r != NULL ? r : &none;
+	hr_json_double(j, "metadata_per_s", r->metadata);
+	hr_json_double(j, "reads_per_s", r->reads);
+	hr_json_double(j, "writes_per_s", r->writes);
+	hr_json_double(j, "bytes_read_per_s", r->bytes_read);
+	hr_json_double(j, "bytes_written_per_s", r->bytes_written);
+	hr_json_double(j, "in_io", r->in_io);
+}
+
+static void put_rank_number(struct hr_json *j, const char *key, uint32_t plus1)
+{
+	if (plus1 > 0)
+		hr_json_uint(j, key, plus1 - 1);
+	else
+		hr_json_null(j, key);
+}
+
+static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mounts, bool jobs)
+{
+	hr_json_array(j, "mounts");
+	for (size_t i = 0; i < n; i++) {
+		hr_json_object(j, NULL);
+		hr_json_path(j, "mount", mounts[i]->path.data, mounts[i]->path.len);
+		hr_json_string(j, "fs_type", mounts[i]->fs_type);
+		put_rate(j, mounts[i]->rate);
+		if (jobs) {
+			hr_json_string(j, "job", mounts[i]->job);
+			hr_json_double(j, "job_share", mounts[i]->share);
+		}
+		hr_json_end(j);
+	}
+	hr_json_end(j);
+}
+
+static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
+{
+	if (r == NULL) {
+		hr_json_null(j, "busiest_rank");
+		return;
+	}
+	hr_json_object(j, "busiest_rank");
+	hr_json_string(j, "node", r->node);
+	put_rank_number(j, "rank", r->rank_plus1);
+	put_rate(j, r->rate);
+	hr_json_end(j);
+}
+
+static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
+{
+	if (f == NULL) {
+		hr_json_null(j, "busiest_folder");
+		return;
+	}
+	hr_json_object(j, "busiest_folder");
+	hr_json_string(j, "node", f->node);
+	hr_json_path(j, "path", f->path.data, f->path.len);
+	hr_json_double(j, "share", f->share);
+	hr_json_end(j);
+}
+
+static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
+{
+	hr_json_object(j, NULL);
+	hr_json_string(j, "node", s->node);
+	put_rank_number(j, "rank", s->op->rank_plus1);
+	put_rank_number(j, "worker", s->op->worker_plus1);
+	hr_json_uint(j, "pid", s->op->pid);
+	hr_json_uint(j, "tid", s->op->tid);
+	hr_json_string(j, "op", s->op->op);
+	if (s->op->path.len > 0)
+		hr_json_path(j, "path", s->op->path.data, s->op->path.len);
+	else
+		hr_json_null(j, "path");
+	hr_json_uint(j, "age_ns", s->op->age_ns);
+	hr_json_end(j);
+}
+
+static void put_job(struct hr_json *j, const Headrace__FleetJob *m)
+{
+	hr_json_object(j, NULL);
+	hr_json_string(j, "cluster", m->cluster);
+	hr_json_string(j, "job", m->job);
+	hr_json_uint(j, "attempt", m->attempt);
+	hr_json_string(j, "name", m->name);
+	hr_json_uint(j, "uid", m->uid);
+	hr_json_string(j, "user", m->user);
+	hr_json_uint(j, "nodes", m->nodes);
+	hr_json_uint(j, "silent_nodes", m->silent_nodes);
+	hr_json_uint(j, "processes", m->processes);
+	hr_json_uint(j, "ranks", m->ranks);
+	hr_json_uint(j, "training_loops", m->loops);
+	hr_json_double(j, "waiting_loops", m->waiting);
+	hr_json_double(j, "steps_per_s", m->steps);
+	hr_json_uint(j, "lost", m->lost);
+	put_rate(j, m->rate);
+	put_rank(j, m->rank);
+	put_folder(j, m->folder);
+	put_mounts(j, m->n_mounts, m->mounts, false);
+	hr_json_array(j, "stuck");
+	for (size_t i = 0; i < m->n_stuck; i++)
+		if (m->stuck[i]->op != NULL)
+			put_stuck(j, m->stuck[i]);
+	hr_json_end(j);
+	hr_json_end(j);
+}
+
+void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet)
+{
+	struct hr_json j;
+
+	hr_json_init(&j, out);
+	j.line = true;
+	hr_json_object(&j, NULL);
+	hr_json_string(&j, "software", fleet->software);
+	hr_json_uint(&j, "real_ns", fleet->real_ns);
+	hr_json_uint(&j, "connected_nodes", fleet->nodes);
+	hr_json_uint(&j, "connected_streams", fleet->streams);
+	hr_json_uint(&j, "jobs_total", fleet->jobs_total);
+	hr_json_uint(&j, "training_loops", fleet->loops);
+	hr_json_double(&j, "waiting_loops", fleet->waiting);
+	put_rate(&j, fleet->rate);
+	hr_json_array(&j, "jobs");
+	for (size_t i = 0; i < fleet->n_jobs; i++)
+		put_job(&j, fleet->jobs[i]);
+	hr_json_end(&j);
+	put_mounts(&j, fleet->n_mounts, fleet->mounts, true);
+	hr_json_end(&j);
+	fflush(out);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints the answer as text: totals, a table of jobs, a table of mounts. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/fleet/fleet.h"
+#include "common/text.h"
+
+#define MOUNTS 6u /* rows of mounts of the whole cluster */
+
+struct page {
+	FILE *out;
+	size_t left; /* lines; SIZE_MAX: no limit */
+};
+
+static void end_line(struct page *p)
+{
+	fputc('\n', p->out);
+	if (p->left != SIZE_MAX)
+		p->left--;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+/* Returns a text of another machine, escaped (malloc'ed). */
+static char *shown(const char *text)
+{
+	char *escaped = hr_text_escaped(text, strlen(text));
+
+	return escaped != NULL ? escaped : strdup("?");
+}
+
+static char *shown_path(const ProtobufCBinaryData *path)
+{
+	char *escaped = hr_text_escaped(path->data, path->len);
+
+	return escaped != NULL ? escaped : strdup("?");
+}
+
+/* Prints a text in `width` cells, cut and padded, and a blank. */
+static void put_cell(struct page *p, const char *text, int width)
+{
+	char *escaped = shown(text);
+
+	if (escaped != NULL && hr_text_cells(escaped) > (size_t)width)
+		fprintf(p->out, "%.*s... ", width - 3, escaped);
+	else
+		fprintf(p->out, "%-*s ", width, escaped != NULL ? escaped : "?");
+	free(escaped);
+}
+
+static double bytes_of(const Headrace__FleetRate *r)
+{
+	return r != NULL ? r->bytes_read + r->bytes_written : 0;
+}
+
+static double ops_of(const Headrace__FleetRate *r)
+{
+	return r != NULL ? r->metadata + r->reads + r->writes : 0;
+}
+
+static void put_rates(struct page *p, const Headrace__FleetRate *r)
+{
+	static const Headrace__FleetRate none;
+
+	r = r != NULL ? r : &none;
+	fprintf(p->out, "%10s %10s %10s", hr_text_decimal(r->metadata).s,
+		hr_text_decimal(r->reads + r->writes).s, hr_text_size((uint64_t)bytes_of(r)).s);
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+static void put_head(struct page *p, const struct hr_fleet_display *d)
+{
+	const Headrace__Fleet *f = d->fleet;
+	time_t now = (time_t)(f->real_ns / 1000000000);
+	struct tm local = {0};
+	char clock[16] = "";
+
+	localtime_r(&now, &local);
+	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
+	fprintf(p->out, "%s %s: %u running job%s", clock, d->collector, f->jobs_total,
+		plural(f->jobs_total));
+	if (f->n_jobs < f->jobs_total)
+		fprintf(p->out, ", the first %zu of them by %s", f->n_jobs, d->by);
+	if (f->nodes > 0)
+		fprintf(p->out, "; %u node%s connected", f->nodes, plural(f->nodes));
+	end_line(p);
+	if (f->rate == NULL || f->jobs_total == 0)
+		return;
+	fprintf(p->out, "%s metadata operations/s, %s reads and writes/s, %s/s",
+		hr_text_decimal(f->rate->metadata).s,
+		hr_text_decimal(f->rate->reads + f->rate->writes).s,
+		hr_text_size((uint64_t)bytes_of(f->rate)).s);
+	if (f->loops > 0)
+		fprintf(p->out, "; %s of %u training loops wait for data",
+			hr_text_decimal(f->waiting).s, f->loops);
+	end_line(p);
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+static void put_job_row(struct page *p, const Headrace__FleetJob *j)
+{
+	char user[16], waiting[48] = "-", steps[32] = "-";
+
+	snprintf(user, sizeof(user), "%u", j->uid);
+	put_cell(p, j->job, 14);
+	put_cell(p, j->user[0] != '\0' ? j->user : user, 8);
+	fprintf(p->out, "%5u ", j->nodes);
+	put_rates(p, j->rate);
+	if (j->loops > 0) {
+		snprintf(waiting, sizeof(waiting), "%.12s/%u", hr_text_decimal(j->waiting).s,
+			 j->loops);
+		snprintf(steps, sizeof(steps), "%s", hr_text_decimal(j->steps).s);
+	}
+	fprintf(p->out, " %9s %7s", waiting, steps);
+	end_line(p);
+}
+
+/* "  most: rank 3 on n12 (98 %), in /scratch/many (97 %)" */
+static void put_most(struct page *p, const Headrace__FleetJob *j)
+{
+	double all = ops_of(j->rate);
+	char *text;
+
+	if (!(all > 0) || j->rank == NULL)
+		return;
+	text = shown(j->rank->node);
+	fputs("  most: ", p->out);
+	if (j->rank->rank_plus1 > 0)
+		fprintf(p->out, "rank %u on ", j->rank->rank_plus1 - 1);
+	fprintf(p->out, "%s (%.0f %%)", text != NULL ? text : "?",
+		100 * ops_of(j->rank->rate) / all);
+	free(text);
+	if (j->folder != NULL && j->folder->share > 0) {
+		text = shown_path(&j->folder->path);
+		fprintf(p->out, ", in %s (%.0f %%)", text != NULL ? text : "?",
+			100 * j->folder->share);
+		free(text);
+	}
+	end_line(p);
+}
+
+static void put_stuck(struct page *p, const Headrace__FleetJob *j)
+{
+	const Headrace__FleetStuck *s = j->n_stuck > 0 ? j->stuck[0] : NULL;
+	char *path, *op, *node;
+
+	if (s == NULL || s->op == NULL)
+		return;
+	path = shown_path(&s->op->path);
+	op = shown(s->op->op);
+	node = shown(s->node);
+	fprintf(p->out, "  no return for %s: %s", hr_text_duration(s->op->age_ns).s, op);
+	if (path != NULL && path[0] != '\0')
+		fprintf(p->out, " of %s", path);
+	fputs(",", p->out);
+	if (s->op->rank_plus1 > 0)
+		fprintf(p->out, " rank %u", s->op->rank_plus1 - 1);
+	if (s->op->worker_plus1 > 0)
+		fprintf(p->out, " worker %u", s->op->worker_plus1 - 1);
+	fprintf(p->out, " pid %u on %s", s->op->pid, node);
+	if (j->n_stuck > 1)
+		fprintf(p->out, ", and %zu more", j->n_stuck - 1);
+	end_line(p);
+	free(path);
+	free(op);
+	free(node);
+}
+
+static void put_problems(struct page *p, const Headrace__FleetJob *j)
+{
+	if (j->silent_nodes > 0) {
+		fprintf(p->out, "  %u node%s sent nothing for 5 s", j->silent_nodes,
+			plural(j->silent_nodes));
+		end_line(p);
+	}
+	if (j->lost > 0) {
+		fprintf(p->out, "  %s operations are not recorded", hr_text_count(j->lost).s);
+		end_line(p);
+	}
+}
+
+static void put_jobs(struct page *p, const struct hr_fleet_display *d, size_t keep)
+{
+	const Headrace__Fleet *f = d->fleet;
+
+	if (f->n_jobs == 0)
+		return;
+	end_line(p);
+	fprintf(p->out, "%-14s %-8s %5s %10s %10s %10s %9s %7s", "JOB", "USER", "NODES",
+		"METADATA/S", "RW/S", "BYTES/S", "WAITING", "STEPS/S");
+	end_line(p);
+	for (size_t i = 0; i < f->n_jobs && (p->left == SIZE_MAX || p->left > keep + 4); i++) {
+		put_job_row(p, f->jobs[i]);
+		if (!d->brief)
+			put_most(p, f->jobs[i]);
+		put_stuck(p, f->jobs[i]);
+		put_problems(p, f->jobs[i]);
+	}
+}
+
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+static void put_mount(struct page *p, const Headrace__FleetMount *m)
+{
+	char *path = shown_path(&m->path), *job = shown(m->job);
+
+	put_cell(p, path != NULL ? path : "?", 20);
+	put_cell(p, m->fs_type, 8);
+	put_rates(p, m->rate);
+	fprintf(p->out, "  %.0f %% job %s", 100 * m->share, job != NULL ? job : "?");
+	end_line(p);
+	free(path);
+	free(job);
+}
+
+static void put_mounts(struct page *p, const Headrace__Fleet *f)
+{
+	if (f->n_mounts == 0)
+		return;
+	end_line(p);
+	fprintf(p->out, "%-20s %-8s %10s %10s %10s  %s", "MOUNT", "TYPE", "METADATA/S", "RW/S",
+		"BYTES/S", "MOST BY");
+	end_line(p);
+	for (size_t i = 0; i < f->n_mounts && i < MOUNTS; i++)
+		put_mount(p, f->mounts[i]);
+}
+
+void hr_fleet_print(FILE *out, const struct hr_fleet_display *d)
+{
+	struct page p = {out, d->lines > 0 ? d->lines : SIZE_MAX};
+	size_t mounts = d->fleet->n_mounts < MOUNTS ? d->fleet->n_mounts : MOUNTS;
+
+	put_head(&p, d);
+	put_jobs(&p, d, mounts + 2);
+	if (!d->brief)
+		put_mounts(&p, d->fleet);
+	fflush(out);
+}

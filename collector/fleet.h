@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fleet.h - what all jobs do now, from the messages Now of their nodes (proto/wire.proto)
+ *
+ * Purpose   Keeps the last Now of each open stream, as rates per second, and adds up those of a job
+ *           for `headrace top` and `headrace status`. Nothing of it is stored.
+ * Owner     The peers. Whoever opens a stream also removes it.
+ * Threads   The loop.
+ * Memory    About 1 KiB for each stream; at most 32 KiB, whatever a peer sends.
+ */
+#ifndef HEADRACE_COLLECTOR_FLEET_H
+#define HEADRACE_COLLECTOR_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "proto/wire.pb-c.h"
+
+struct hr_fleet;
+struct hr_fleet_stream;
+
+int hr_fleet_new(struct hr_fleet **ret);
+void hr_fleet_free(struct hr_fleet *f); /* after all streams are removed; accepts NULL */
+
+/* Adds a stream without a Now. NULL: no memory. */
+struct hr_fleet_stream *hr_fleet_add(struct hr_fleet *f, const Headrace__Open *open);
+void hr_fleet_remove(struct hr_fleet_stream *s); /* accepts NULL */
+
+/* Replaces the last Now of the stream. Returns 0, -EINVAL (impossible numbers) or -ENOMEM. */
+int hr_fleet_take(struct hr_fleet_stream *s, const Headrace__Now *now, uint64_t now_ms);
+
+/* Whose jobs an answer has. */
+struct hr_fleet_view {
+	bool all;
+	uint32_t uid; /* else: only jobs of this user */
+};
+
+/*
+ * Makes the answer to a Look, with at most `max_jobs` jobs. Its memory is in `memory`. The caller
+ * adds what it knows about the collector. Returns 0; -EINVAL: unknown Look.by; -ENOMEM.
+ */
+int hr_fleet_look(const struct hr_fleet *f, const Headrace__Look *look,
+		  const struct hr_fleet_view *view, size_t max_jobs, uint64_t now_ms,
+		  struct hr_arena *memory, Headrace__Fleet *ret);
+
+#endif

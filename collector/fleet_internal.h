@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet_internal.h - shared by fleet.c (streams) and fleet_look.c (sums) */
+#ifndef HEADRACE_COLLECTOR_FLEET_INTERNAL_H
+#define HEADRACE_COLLECTOR_FLEET_INTERNAL_H
+
+#include "collector/fleet.h"
+#include "proto/now.h"
+
+#define HR__FLEET_TEXT 256u /* bytes of a name; a longer one is cut */
+
+struct hr__rate { /* per second, as FleetRate */
+	double metadata, reads, writes, bytes_read, bytes_written, in_io;
+};
+
+struct hr__fleet_mount {
+	ProtobufCBinaryData path;
+	char *fs_type;
+	struct hr__rate rate;
+};
+
+struct hr__fleet_folder {
+	ProtobufCBinaryData path;
+	double ops; /* per second, estimated from the files whose names the node has */
+};
+
+/* The last Now of a stream. */
+struct hr__fleet_now {
+	struct hr_arena memory; /* has the texts */
+	uint64_t heard_ms;	/* 0: none was received */
+	uint32_t uid;
+	char *user, *name;
+	uint32_t processes, ranks, loops;
+	double waiting, steps;
+	uint64_t lost;
+	struct hr__rate rate;
+	uint32_t rank_plus1; /* with the most operations */
+	struct hr__rate rank_rate;
+	struct hr__fleet_mount mounts[HR_NOW_MOUNTS];
+	struct hr__fleet_folder folders[HR_NOW_FOLDERS];
+	Headrace__NowStuck stuck[HR_FLEET_STUCK];
+	size_t n_mounts, n_folders, n_stuck;
+};
+
+struct hr_fleet_stream {
+	struct hr_fleet_stream *next, **at;
+	struct hr_arena identity; /* has the names */
+	char *cluster, *job, *node;
+	uint32_t attempt;
+	struct hr__fleet_now now;
+};
+
+struct hr_fleet {
+	struct hr_fleet_stream *first;
+};
+
+static inline double hr__rate_ops(const struct hr__rate *r)
+{
+	return r->metadata + r->reads + r->writes;
+}
+
+static inline void hr__rate_add(struct hr__rate *to, const struct hr__rate *r)
+{
+	to->metadata += r->metadata;
+	to->reads += r->reads;
+	to->writes += r->writes;
+	to->bytes_read += r->bytes_read;
+	to->bytes_written += r->bytes_written;
+	to->in_io += r->in_io;
+}
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer to a Look: adds up the streams of each job, and the mounts of all jobs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/fleet_internal.h"
+#include "common/array.h"
+#include "common/map64.h"
+#include "common/rows.h"
+
+struct mount_sum {
+	const struct hr__fleet_mount *names; /* of a stream; its rate is not used */
+	struct hr__rate rate;
+	/* in sums over all jobs: the job with the most operations, and how many */
+	const char *job;
+	double most;
+};
+
+struct mount_sums {
+	struct mount_sum *list;
+	size_t n, room;
+	struct hr_map64 by_name;
+};
+
+struct folder_sum {
+	const struct hr__fleet_folder *of;
+	const char *node;
+	double ops, most; /* most: operations of the node */
+};
+
+struct stuck {
+	const char *node;
+	const Headrace__NowStuck *op;
+};
+
+struct job {
+	const struct hr_fleet_stream *stream; /* one of them, for names */
+	uint32_t nodes, silent, processes, ranks, loops;
+	double waiting, steps;
+	uint64_t lost;
+	struct hr__rate rate;
+	const struct hr_fleet_stream *busiest; /* has the rank with the most operations */
+	struct mount_sums mounts;
+	struct folder_sum *folders;
+	size_t n_folders, folders_room;
+	struct stuck *stuck;
+	size_t n_stuck, stuck_room;
+};
+
+struct look {
+	struct job *jobs;
+	size_t n, room;
+	struct hr_map64 by_name;
+	struct mount_sums mounts;
+	struct hr__rate rate;
+	uint32_t loops;
+	double waiting;
+};
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+	const uint8_t *b = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = hr_mix64(hash * 31 + b[i] + 1);
+	return hr_mix64(hash + n);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_bytes(hash, text, strlen(text));
+}
+
+static bool same_path(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b)
+{
+	return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+/* ---- adding up ------------------------------------------------------------------------------- */
+
+static struct mount_sum *mount_sum_of(struct mount_sums *m, const struct hr__fleet_mount *of)
+{
+	uint64_t hash = hash_bytes(hash_text(0, of->fs_type), of->path.data, of->path.len);
+	uint32_t i = hr_map64_get(&m->by_name, hash);
+
+	if (i != HR_MAP64_NONE)
+		return &m->list[i];
+	if (!hr_array_reserve(m->list, m->n, m->room) ||
+	    hr_map64_set(&m->by_name, hash, (uint32_t)m->n))
+		return NULL;
+	m->list[m->n] = (struct mount_sum){.names = of};
+	return &m->list[m->n++];
+}
+
+static void mount_sums_done(struct mount_sums *m)
+{
+	free(m->list);
+	hr_map64_done(&m->by_name);
+}
+
+static struct job *job_of(struct look *l, const struct hr_fleet_stream *s)
+{
+	uint64_t hash = hash_text(hash_text(s->now.uid, s->cluster), s->job) + s->attempt;
+	uint32_t i = hr_map64_get(&l->by_name, hr_mix64(hash));
+
+	if (i != HR_MAP64_NONE)
+		return &l->jobs[i];
+	if (!hr_array_reserve(l->jobs, l->n, l->room) ||
+	    hr_map64_set(&l->by_name, hr_mix64(hash), (uint32_t)l->n))
+		return NULL;
+	l->jobs[l->n] = (struct job){.stream = s};
+	return &l->jobs[l->n++];
+}
+
+static int add_folder(struct job *j, const char *node, const struct hr__fleet_folder *f)
+{
+	struct folder_sum *to = NULL;
+
+	for (size_t i = 0; i < j->n_folders && !to; i++)
+		if (same_path(&j->folders[i].of->path, &f->path))
+			to = &j->folders[i];
+	if (!to) {
+		if (!hr_array_reserve(j->folders, j->n_folders, j->folders_room))
+			return -ENOMEM;
+		to = &j->folders[j->n_folders++];
+		*to = (struct folder_sum){.of = f, .most = -1};
+	}
+	to->ops += f->ops;
+	if (f->ops > to->most) {
+		to->most = f->ops;
+		to->node = node;
+	}
+	return 0;
+}
+
+static int add_lists(struct job *j, const struct hr_fleet_stream *s)
+{
+	for (size_t i = 0; i < s->now.n_mounts; i++) {
+		struct mount_sum *m = mount_sum_of(&j->mounts, &s->now.mounts[i]);
+
+		if (!m)
+			return -ENOMEM;
+		hr__rate_add(&m->rate, &s->now.mounts[i].rate);
+	}
+	for (size_t i = 0; i < s->now.n_folders; i++)
+		if (add_folder(j, s->node, &s->now.folders[i]) < 0)
+			return -ENOMEM;
+	for (size_t i = 0; i < s->now.n_stuck; i++) {
+		if (!hr_array_reserve(j->stuck, j->n_stuck, j->stuck_room))
+			return -ENOMEM;
+		j->stuck[j->n_stuck++] = (struct stuck){s->node, &s->now.stuck[i]};
+	}
+	return 0;
+}
+
+static int add_stream(struct look *l, const struct hr_fleet_stream *s, uint64_t now_ms)
+{
+	struct job *j = job_of(l, s);
+
+	if (!j)
+		return -ENOMEM;
+	if (now_ms - s->now.heard_ms > HR_NOW_FRESH_MS) {
+		j->silent++;
+		return 0;
+	}
+	j->nodes++;
+	j->processes += s->now.processes;
+	j->ranks += s->now.ranks;
+	j->loops += s->now.loops;
+	j->waiting += s->now.waiting;
+	j->steps += s->now.steps;
+	j->lost += s->now.lost;
+	hr__rate_add(&j->rate, &s->now.rate);
+	if (!j->busiest ||
+	    hr__rate_ops(&s->now.rank_rate) > hr__rate_ops(&j->busiest->now.rank_rate))
+		j->busiest = s;
+	return add_lists(j, s);
+}
+
+/* Adds a job to the sums of all jobs. */
+static int add_job(struct look *l, const struct job *j)
+{
+	l->loops += j->loops;
+	l->waiting += j->waiting;
+	hr__rate_add(&l->rate, &j->rate);
+	for (size_t i = 0; i < j->mounts.n; i++) {
+		const struct mount_sum *of = &j->mounts.list[i];
+		struct mount_sum *m = mount_sum_of(&l->mounts, of->names);
+
+		if (!m)
+			return -ENOMEM;
+		hr__rate_add(&m->rate, &of->rate);
+		if (!m->job || hr__rate_ops(&of->rate) > m->most) {
+			m->job = j->stream->job;
+			m->most = hr__rate_ops(&of->rate);
+		}
+	}
+	return 0;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static int most_first(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
+static int mounts_most_first(const void *a, const void *b)
+{
+	return most_first(hr__rate_ops(&((const struct mount_sum *)a)->rate),
+			  hr__rate_ops(&((const struct mount_sum *)b)->rate));
+}
+
+static int oldest_first(const void *a, const void *b)
+{
+	return most_first((double)((const struct stuck *)a)->op->age_ns,
+			  (double)((const struct stuck *)b)->op->age_ns);
+}
+
+static double by_ops(const struct job *j)
+{
+	return hr__rate_ops(&j->rate);
+}
+
+static double by_metadata(const struct job *j)
+{
+	return j->rate.metadata;
+}
+
+static double by_bytes(const struct job *j)
+{
+	return j->rate.bytes_read + j->rate.bytes_written;
+}
+
+static double by_waiting(const struct job *j)
+{
+	return j->waiting;
+}
+
+static const struct {
+	const char *name;
+	double (*value)(const struct job *j);
+} orders[] = {
+    {"ops", by_ops},
+    {"metadata", by_metadata},
+    {"bytes", by_bytes},
+    {"waiting", by_waiting},
+};
+
+static int jobs_most_first(const void *a, const void *b, void *value)
+{
+	const struct job *x = a, *y = b;
+	double (*const *of)(const struct job *) = value;
+	int r = most_first((*of)(x), (*of)(y));
+
+	return r != 0 ? r : strcmp(x->stream->job, y->stream->job);
+}
+
+/* ---- the message ----------------------------------------------------------------------------- */
+
+static Headrace__FleetRate *rate_in(struct hr_arena *a, const struct hr__rate *r)
+{
+	Headrace__FleetRate *m = hr_arena_alloc(a, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	headrace__fleet_rate__init(m);
+	m->metadata = r->metadata;
+	m->reads = r->reads;
+	m->writes = r->writes;
+	m->bytes_read = r->bytes_read;
+	m->bytes_written = r->bytes_written;
+	m->in_io = r->in_io;
+	return m;
+}
+
+static void put_mounts(struct hr_arena *a, struct mount_sums *of, size_t most, size_t *ret_n,
+		       Headrace__FleetMount ***ret)
+{
+	Headrace__FleetMount *rows;
+
+	if (of->n > 0)
+		qsort(of->list, of->n, sizeof(*of->list), mounts_most_first);
+	rows = hr_rows_in(a, of->n, sizeof(*rows), ret);
+	for (size_t i = 0; i < of->n && rows && i < most; i++) {
+		const struct mount_sum *m = &of->list[i];
+		double ops = hr__rate_ops(&m->rate);
+
+		headrace__fleet_mount__init(&rows[i]);
+		rows[i].path = m->names->path;
+		rows[i].fs_type = m->names->fs_type;
+		rows[i].rate = rate_in(a, &m->rate);
+		rows[i].job = m->job ? hr_arena_text(a, m->job) : rows[i].job;
+		rows[i].share = m->job && ops > 0 ? m->most / ops : 0;
+		(*ret_n)++;
+	}
+}
+
+static void put_stuck(struct hr_arena *a, struct job *j, Headrace__FleetJob *m)
+{
+	Headrace__FleetStuck *rows = hr_rows_in(a, j->n_stuck, sizeof(*rows), &m->stuck);
+
+	if (j->n_stuck > 0)
+		qsort(j->stuck, j->n_stuck, sizeof(*j->stuck), oldest_first);
+	for (size_t i = 0; i < j->n_stuck && rows && i < HR_FLEET_STUCK; i++) {
+		headrace__fleet_stuck__init(&rows[i]);
+		rows[i].node = (char *)(uintptr_t)j->stuck[i].node;
+		rows[i].op = (Headrace__NowStuck *)(uintptr_t)j->stuck[i].op;
+		m->n_stuck++;
+	}
+}
+
+static void put_folder(struct hr_arena *a, const struct job *j, Headrace__FleetJob *m)
+{
+	const struct folder_sum *most = j->folders;
+
+	for (size_t i = 1; i < j->n_folders; i++)
+		if (j->folders[i].ops > most->ops)
+			most = &j->folders[i];
+	m->folder = j->n_folders > 0 ? hr_arena_alloc(a, sizeof(*m->folder)) : NULL;
+	if (!m->folder)
+		return;
+	headrace__fleet_folder__init(m->folder);
+	m->folder->node = (char *)(uintptr_t)most->node;
+	m->folder->path = most->of->path;
+	m->folder->share = hr__rate_ops(&j->rate) > 0 ? most->ops / hr__rate_ops(&j->rate) : 0;
+}
+
+static void put_rank(struct hr_arena *a, const struct job *j, Headrace__FleetJob *m)
+{
+	m->rank = j->busiest ? hr_arena_alloc(a, sizeof(*m->rank)) : NULL;
+	if (!m->rank)
+		return;
+	headrace__fleet_rank__init(m->rank);
+	m->rank->node = j->busiest->node;
+	m->rank->rank_plus1 = j->busiest->now.rank_plus1;
+	m->rank->rate = rate_in(a, &j->busiest->now.rank_rate);
+}
+
+static void put_job(struct hr_arena *a, struct job *j, Headrace__FleetJob *m)
+{
+	headrace__fleet_job__init(m);
+	m->cluster = j->stream->cluster;
+	m->job = j->stream->job;
+	m->attempt = j->stream->attempt;
+	m->name = j->stream->now.name;
+	m->uid = j->stream->now.uid;
+	m->user = j->stream->now.user;
+	m->nodes = j->nodes;
+	m->silent_nodes = j->silent;
+	m->processes = j->processes;
+	m->ranks = j->ranks;
+	m->loops = j->loops;
+	m->waiting = j->waiting;
+	m->steps = j->steps;
+	m->lost = j->lost;
+	m->rate = rate_in(a, &j->rate);
+	put_rank(a, j, m);
+	put_folder(a, j, m);
+	put_mounts(a, &j->mounts, HR_FLEET_JOB_MOUNTS, &m->n_mounts, &m->mounts);
+	put_stuck(a, j, m);
+}
+
+static int put_all(struct look *l, size_t max_jobs, struct hr_arena *a, Headrace__Fleet *m)
+{
+	Headrace__FleetJob *rows;
+	int r = 0;
+
+	for (size_t i = 0; i < l->n && r == 0; i++)
+		r = add_job(l, &l->jobs[i]);
+	rows = hr_rows_in(a, l->n, sizeof(*rows), &m->jobs);
+	for (size_t i = 0; i < l->n && rows && i < max_jobs; i++) {
+		put_job(a, &l->jobs[i], &rows[i]);
+		m->n_jobs++;
+	}
+	put_mounts(a, &l->mounts, HR_FLEET_MOUNTS, &m->n_mounts, &m->mounts);
+	m->jobs_total = (uint32_t)l->n;
+	m->rate = rate_in(a, &l->rate);
+	m->loops = l->loops;
+	m->waiting = l->waiting;
+	return a->failed ? -ENOMEM : r;
+}
+
+static void look_done(struct look *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		mount_sums_done(&l->jobs[i].mounts);
+		free(l->jobs[i].folders);
+		free(l->jobs[i].stuck);
+	}
+	free(l->jobs);
+	hr_map64_done(&l->by_name);
+	mount_sums_done(&l->mounts);
+}
+
+static bool is_wanted(const struct hr_fleet_stream *s, const Headrace__Look *look,
+		      const struct hr_fleet_view *view)
+{
+	if (s->now.heard_ms == 0 || !(view->all || s->now.uid == view->uid))
+		return false;
+	return look->job[0] == '\0' || strcmp(look->job, s->job) == 0 ||
+	       strcmp(look->job, s->now.name) == 0;
+}
+
+int hr_fleet_look(const struct hr_fleet *f, const Headrace__Look *look,
+		  const struct hr_fleet_view *view, size_t max_jobs, uint64_t now_ms,
+		  struct hr_arena *memory, Headrace__Fleet *ret)
+{
+	double (*value)(const struct job *) = look->by[0] == '\0' ? by_ops : NULL;
+	struct look l = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++)
+		if (strcmp(look->by, orders[i].name) == 0)
+			value = orders[i].value;
+	if (!value)
+		return -EINVAL;
+	for (const struct hr_fleet_stream *s = f->first; s && r == 0; s = s->next)
+		if (is_wanted(s, look, view))
+			r = add_stream(&l, s, now_ms);
+	if (l.n > 0)
+		qsort_r(l.jobs, l.n, sizeof(*l.jobs), jobs_most_first, &value);
+	headrace__fleet__init(ret);
+	if (r == 0)
+		r = put_all(&l, max_jobs, memory, ret);
+	look_done(&l);
+	return r;
+}

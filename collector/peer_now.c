@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What jobs do now: takes Now from nodes, and answers Look (fleet.h). */
+#include <errno.h>
+#include <time.h>
+
+#include "collector/peers_internal.h"
+#include "common/now.h"
+#include "net/wire.h"
+#include "proto/now.h"
+
+void hr__peer_now(struct hr__peer *p, const Headrace__Now *now)
+{
+	bool own_jobs = p->who.user && !p->who.any_node && !p->who.one_node;
+	struct hr__chan *chan = hr__peer_chan(p, now->channel);
+
+	if (!chan || !chan->live || chan->opening)
+		return;
+	if (own_jobs && now->uid != p->who.uid) {
+		hr__peer_complain(p, "now",
+				  "user %u states that a job of user %u does I/O: ignored",
+				  p->who.uid, now->uid);
+		return;
+	}
+	if (hr_fleet_take(chan->live, now, uv_now(p->peers->loop)) == -EINVAL)
+		hr__peer_complain(p, "now", "an interval of %llu ns: ignored",
+				  (unsigned long long)now->interval_ns);
+}
+
+static void count_nodes(const struct hr_peers *peers, Headrace__Fleet *m)
+{
+	for (const struct hr__peer *p = peers->first; p; p = p->next) {
+		m->nodes += p->state == HR__PEER_KNOWN && p->n_chans > 0;
+		m->streams += (uint32_t)p->n_chans;
+	}
+}
+
+/* Sends the answer with at most `max_jobs` jobs. -E2BIG: it is too large for a message. */
+static int answer(struct hr__peer *p, const Headrace__Look *look, size_t max_jobs)
+{
+	const struct hr_fleet_view view = {.all = p->who.operator_, .uid = p->who.uid};
+	Headrace__Fleet fleet;
+	struct hr_arena memory = {0};
+	int r = hr_fleet_look(p->peers->fleet, look, &view, max_jobs, uv_now(p->peers->loop),
+			      &memory, &fleet);
+
+	if (r == 0) {
+		fleet.software = "headrace-collector " HEADRACE_VERSION;
+		fleet.real_ns = hr_now_ns(CLOCK_REALTIME);
+		if (view.all)
+			count_nodes(p->peers, &fleet);
+		r = hr_conn_send_now(p->conn, HR_WIRE(FLEET, fleet, &fleet));
+	}
+	hr_arena_free(&memory);
+	return r;
+}
+
+void hr__peer_look(struct hr__peer *p, const Headrace__Look *look)
+{
+	size_t jobs = HR_FLEET_JOBS;
+	int r;
+
+	p->asks = true;
+	p->active_ms = uv_now(p->peers->loop);
+	p->active_ping = p->ping_id;
+	if (!p->who.user && !p->who.operator_) {
+		hr__peer_refuse(p, "identity",
+				"the collector cannot identify you: use a certificate of a user, a "
+				"MUNGE credential, or connect from its machine");
+		return;
+	}
+	do
+		r = answer(p, look, jobs);
+	while (r == -E2BIG && (jobs /= 2) > 0);
+	if (r == -EINVAL)
+		hr__peer_refuse(p, "malformed", "Look.by must be ops, metadata, bytes or waiting");
+}
