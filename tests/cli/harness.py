@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -123,6 +124,20 @@ class LiveCase(Case):
 
     def start(self, *words, env=None, **how):
         return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
+
+
+def start_collector(case):
+    """Starts a collector, which ends with the test. Returns its address."""
+    log = os.path.join(case.dir, "collector.log")
+    with open(log, "wb") as to:
+        collector = subprocess.Popen([os.environ["HR_COLLECTOR"], "--store", os.path.join(case.dir, "collected"), "--listen", "tcp://127.0.0.1:0"],
+                                     stderr=to, env=clean_environment())
+    case.addCleanup(lambda: (collector.terminate(), collector.wait(20)))
+
+    def listening():
+        with open(log, encoding="utf-8") as f:
+            return re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", f.read())
+    return case.wait_for("the collector", listening)[1]
 
 
 def kill(pid):

@@ -4,12 +4,9 @@
 
 import json
 import os
-import re
-import subprocess
 
 import harness
 
-COLLECTOR = os.environ["HR_COLLECTOR"]
 
 
 class Runs(harness.Case):
@@ -79,16 +76,7 @@ class Runs(harness.Case):
             self.assertIn("empty name of a store or job", self.ask("compare", "a", wrong, status=2).stderr, wrong)
 
     def test_a_collector(self):
-        log = os.path.join(self.dir, "collector.log")
-        with open(log, "wb") as to:
-            collector = subprocess.Popen([COLLECTOR, "--store", os.path.join(self.dir, "collected"), "--listen", "tcp://127.0.0.1:0"], stderr=to,
-                                         env=harness.clean_environment())
-        self.addCleanup(lambda: (collector.terminate(), collector.wait(20)))
-
-        def listening():
-            with open(log, encoding="utf-8") as f:
-                return re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", f.read())
-        address = self.wait_for("the collector", listening)[1]
+        address = harness.start_collector(self)
         for job, files in (("j1", 10), ("j2", 25)):
             done = self.headrace("run", "-o", address, "--job", job, "--", harness.GENERATOR, self.data, str(files), "3", env={"HEADRACE_SPOOL": f"{self.dir}/spool"})
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -193,7 +193,7 @@ class Screen(Top):
             terminal.until(key, lambda pattern=shown: terminal.shows(pattern))
         terminal.press(b"?fo")
         terminal.until("files by ops", lambda: terminal.shows(r"by file, sorted by ops") and terminal.shows(r"\\x1B\[2Jtwo\\x0A "))
-        self.assertTrue(terminal.shows("\u5bbd\\?three"))
+        self.assertTrue(terminal.shows(r"\u5bbd\\xE2\\x80\\xAEthree"))
         self.assertEqual(terminal.lines[23][:6], "q quit")
         terminal.press(b" ")
         terminal.until("the pause", lambda: terminal.shows("PAUSED"))

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job did between two pictures: the operations of each rank and folder, once, and what is stuck. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/engine/live.h"
+#include "daemon/node/now.h"
+#include "proto/now.h"
+#include "rig.h"
+
+#define NONE HR_OFFSET_NONE
+
+static struct hr_live_picture *picture_of(struct rig *r, const struct hr_live_cell *cells, size_t n)
+{
+	struct hr_clock_sample now = {r->now, r->now, 1};
+	struct hr_live_picture *p = NULL;
+
+	assert_int_equal(hr_engine_live(r->engine, &now, cells, n, &p), 0);
+	return p;
+}
+
+/* What happened since *before, which becomes the new picture. */
+static struct hr_now_message *since(struct rig *r, struct hr_live_picture **before,
+				    const struct hr_live_cell *cells, size_t n)
+{
+	struct hr_live_picture *now = picture_of(r, cells, n);
+	struct hr_now_message *m = NULL;
+
+	assert_int_equal(hr_now_compare(&(*before)->m, &now->m, &m), 0);
+	hr_live_free(*before);
+	*before = now;
+	return m;
+}
+
+static void use_file(struct rig *r, uint64_t proc, const char *path, unsigned stats, unsigned reads)
+{
+	struct hr_record s[64];
+	unsigned n = rig_path(s, path, false);
+
+	for (unsigned i = 0; i < stats; i++)
+		s[n++] = rig_op(r, "stat", path, -1, 0, HR_ASKED_NONE, NONE, 0, 1000);
+	for (unsigned i = 0; i < reads; i++)
+		s[n++] = rig_op(r, "pread", path, 5, 100, 100, 0, 0, 1000);
+	rig_records(r, proc, s, n);
+}
+
+static const Headrace__NowRank *rank_of(const struct hr_now_message *m, uint32_t rank_plus1)
+{
+	for (size_t i = 0; i < m->m.n_ranks; i++)
+		if (m->m.ranks[i]->rank_plus1 == rank_plus1)
+			return m->m.ranks[i];
+	fail_msg("no rank %u", rank_plus1);
+	return NULL;
+}
+
+static void counts_each_operation_once(void **state)
+{
+	struct hr_live_picture *before;
+	struct hr_now_message *m;
+	struct rig r;
+	uint64_t rank0, rank1;
+
+	(void)state;
+	rig_init(&r);
+	rank0 = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=2"}});
+	rank1 = rig_attach(&r, &(struct rig_hello){.pid = 11, .env = {"RANK=1", "WORLD_SIZE=2"}});
+	use_file(&r, rank0, "/data/many/a", 7, 7); /* before the first picture */
+	before = picture_of(&r, NULL, 0);
+	use_file(&r, rank0, "/data/many/a", 20, 2);
+	use_file(&r, rank0, "/data/many/b", 10, 0);
+	use_file(&r, rank1, "/data/few/c", 0, 3);
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	m = since(&r, &before, NULL, 0);
+	assert_true(m->m.interval_ns >= 2 * RIG_SECOND);
+	assert_int_equal(m->m.processes, 2);
+	assert_int_equal(rank_of(m, 1)->sum->metadata, 30);
+	assert_int_equal(rank_of(m, 1)->sum->reads, 2);
+	assert_int_equal(rank_of(m, 1)->sum->bytes_read, 200);
+	assert_int_equal(rank_of(m, 1)->sum->dur_ns, 32000);
+	assert_int_equal(rank_of(m, 2)->sum->metadata, 0);
+	assert_int_equal(rank_of(m, 2)->sum->reads, 3);
+	assert_int_equal(m->m.n_folders, 2);
+	assert_int_equal(m->m.folders[0]->path.len, strlen("/data/many"));
+	assert_memory_equal(m->m.folders[0]->path.data, "/data/many", strlen("/data/many"));
+	assert_int_equal(m->m.folders[0]->ops, 32);
+	assert_int_equal(m->m.named_ops, 35);
+	hr_now_message_free(m);
+	/* The window of the sums was sent in between; then nothing more happened. */
+	rig_tick(&r, r.now + 12 * RIG_SECOND);
+	m = since(&r, &before, NULL, 0);
+	assert_int_equal(m->m.named_ops, 0);
+	assert_int_equal(rank_of(m, 1)->sum->metadata, 0);
+	hr_now_message_free(m);
+	hr_live_free(before);
+	rig_done(&r);
+}
+
+static void the_longest_operations_in_flight(void **state)
+{
+	struct hr_live_cell cells[HR_NOW_STUCK + 6] = {0};
+	struct hr_live_picture *before;
+	struct hr_now_message *m;
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=4", "WORLD_SIZE=8"}});
+	before = picture_of(&r, NULL, 0);
+	rig_tick(&r, r.now + 100 * RIG_SECOND);
+	for (size_t i = 0; i < HR_NOW_STUCK + 6; i++)
+		cells[i] = (struct hr_live_cell){.proc = proc,
+						 .age_ns = (i + 6) * RIG_SECOND / 2,
+						 .cell.op = hr_op_by_name("read")};
+	m = since(&r, &before, cells, HR_NOW_STUCK + 6);
+	assert_int_equal(m->m.n_stuck, HR_NOW_STUCK);
+	assert_string_equal(m->m.stuck[0]->op, "read");
+	assert_int_equal(m->m.stuck[0]->rank_plus1, 5);
+	assert_int_equal(m->m.stuck[0]->age_ns, (HR_NOW_STUCK + 11) * RIG_SECOND / 2);
+	for (size_t i = 1; i < m->m.n_stuck; i++)
+		assert_true(m->m.stuck[i]->age_ns <= m->m.stuck[i - 1]->age_ns);
+	hr_now_message_free(m);
+	hr_live_free(before);
+	rig_done(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(counts_each_operation_once),
+	    cmocka_unit_test(the_longest_operations_in_flight),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
