@@ -99,7 +99,8 @@ class Stacks(harness.Case):
         self.assertAlmostEqual(sum(float(row["percent"]) for row in rows), 100, delta=0.1, msg=message)
         fetched = [row for row in rows if row["what"] not in ("(no batch was left)", "(the worker started)", "(the worker had no core)")]
         self.assertEqual(fetched[:1], at[:1], message)
-        self.assertGreater(sum(float(row["percent"]) for row in at), 0.75 * sum(float(row["percent"]) for row in fetched), message)
+        # The first 20 ms of each fetch have no sample.
+        self.assertGreater(sum(float(row["percent"]) for row in at), 0.65 * sum(float(row["percent"]) for row in fetched), message)
         # The same waits by another grouping have the same length.
         workers = self.ask(traced, "blame", "by=worker", "longer=0.05")
         self.assertAlmostEqual(*(sum(float(row["waited_s"]) for row in some) for some in (rows, workers)), delta=1e-4)
