@@ -4,7 +4,7 @@
  *
  * Purpose   Keeps the last Now of each open stream, as rates per second, and adds up those of a job
  *           for `headrace top` and `headrace status`. Nothing of it is stored.
- * Owner     The peers. Whoever opens a stream also removes it.
+ * Owner     The peers. The code that opens a stream also removes it.
  * Threads   The loop.
  * Memory    About 1 KiB for each stream; at most 32 KiB, whatever a peer sends.
  */

@@ -9,7 +9,7 @@
 #include "common/map64.h"
 #include "common/rows.h"
 
-struct mount_sum {
+struct fleet_mount {
 	const struct hr__fleet_mount *names; /* of a stream; its rate is not used */
 	struct hr__rate rate;
 	/* in sums over all jobs: the job with the most operations, and how many */
@@ -17,42 +17,42 @@ struct mount_sum {
 	double most;
 };
 
-struct mount_sums {
-	struct mount_sum *list;
+struct fleet_mounts {
+	struct fleet_mount *list;
 	size_t n, room;
 	struct hr_map64 by_name;
 };
 
-struct folder_sum {
+struct fleet_folder {
 	const struct hr__fleet_folder *of;
 	const char *node;
 	double ops, most; /* most: operations of the node */
 };
 
-struct stuck {
+struct fleet_stuck {
 	const char *node;
 	const Headrace__NowStuck *op;
 };
 
-struct job {
+struct fleet_job {
 	const struct hr_fleet_stream *stream; /* one of them, for names */
 	uint32_t nodes, silent, processes, ranks, loops;
 	double waiting, steps;
 	uint64_t lost;
 	struct hr__rate rate;
 	const struct hr_fleet_stream *busiest; /* has the rank with the most operations */
-	struct mount_sums mounts;
-	struct folder_sum *folders;
+	struct fleet_mounts mounts;
+	struct fleet_folder *folders;
 	size_t n_folders, folders_room;
-	struct stuck *stuck;
+	struct fleet_stuck *stuck;
 	size_t n_stuck, stuck_room;
 };
 
-struct look {
-	struct job *jobs;
+struct fleet_sums {
+	struct fleet_job *jobs;
 	size_t n, room;
 	struct hr_map64 by_name;
-	struct mount_sums mounts;
+	struct fleet_mounts mounts;
 	struct hr__rate rate;
 	uint32_t loops;
 	double waiting;
@@ -79,7 +79,7 @@ static bool same_path(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b
 
 /* ---- adding up ------------------------------------------------------------------------------- */
 
-static struct mount_sum *mount_sum_of(struct mount_sums *m, const struct hr__fleet_mount *of)
+static struct fleet_mount *mount_sum_of(struct fleet_mounts *m, const struct hr__fleet_mount *of)
 {
 	uint64_t hash = hash_bytes(hash_text(0, of->fs_type), of->path.data, of->path.len);
 	uint32_t i = hr_map64_get(&m->by_name, hash);
@@ -89,17 +89,17 @@ static struct mount_sum *mount_sum_of(struct mount_sums *m, const struct hr__fle
 	if (!hr_array_reserve(m->list, m->n, m->room) ||
 	    hr_map64_set(&m->by_name, hash, (uint32_t)m->n))
 		return NULL;
-	m->list[m->n] = (struct mount_sum){.names = of};
+	m->list[m->n] = (struct fleet_mount){.names = of};
 	return &m->list[m->n++];
 }
 
-static void mount_sums_done(struct mount_sums *m)
+static void mount_sums_done(struct fleet_mounts *m)
 {
 	free(m->list);
 	hr_map64_done(&m->by_name);
 }
 
-static struct job *job_of(struct look *l, const struct hr_fleet_stream *s)
+static struct fleet_job *job_of(struct fleet_sums *l, const struct hr_fleet_stream *s)
 {
 	uint64_t hash = hash_text(hash_text(s->now.uid, s->cluster), s->job) + s->attempt;
 	uint32_t i = hr_map64_get(&l->by_name, hr_mix64(hash));
@@ -109,13 +109,13 @@ static struct job *job_of(struct look *l, const struct hr_fleet_stream *s)
 	if (!hr_array_reserve(l->jobs, l->n, l->room) ||
 	    hr_map64_set(&l->by_name, hr_mix64(hash), (uint32_t)l->n))
 		return NULL;
-	l->jobs[l->n] = (struct job){.stream = s};
+	l->jobs[l->n] = (struct fleet_job){.stream = s};
 	return &l->jobs[l->n++];
 }
 
-static int add_folder(struct job *j, const char *node, const struct hr__fleet_folder *f)
+static int add_folder(struct fleet_job *j, const char *node, const struct hr__fleet_folder *f)
 {
-	struct folder_sum *to = NULL;
+	struct fleet_folder *to = NULL;
 
 	for (size_t i = 0; i < j->n_folders && !to; i++)
 		if (same_path(&j->folders[i].of->path, &f->path))
@@ -124,7 +124,7 @@ static int add_folder(struct job *j, const char *node, const struct hr__fleet_fo
 		if (!hr_array_reserve(j->folders, j->n_folders, j->folders_room))
 			return -ENOMEM;
 		to = &j->folders[j->n_folders++];
-		*to = (struct folder_sum){.of = f, .most = -1};
+		*to = (struct fleet_folder){.of = f, .most = -1};
 	}
 	to->ops += f->ops;
 	if (f->ops > to->most) {
@@ -134,10 +134,10 @@ static int add_folder(struct job *j, const char *node, const struct hr__fleet_fo
 	return 0;
 }
 
-static int add_lists(struct job *j, const struct hr_fleet_stream *s)
+static int add_lists(struct fleet_job *j, const struct hr_fleet_stream *s)
 {
 	for (size_t i = 0; i < s->now.n_mounts; i++) {
-		struct mount_sum *m = mount_sum_of(&j->mounts, &s->now.mounts[i]);
+		struct fleet_mount *m = mount_sum_of(&j->mounts, &s->now.mounts[i]);
 
 		if (!m)
 			return -ENOMEM;
@@ -149,14 +149,14 @@ static int add_lists(struct job *j, const struct hr_fleet_stream *s)
 	for (size_t i = 0; i < s->now.n_stuck; i++) {
 		if (!hr_array_reserve(j->stuck, j->n_stuck, j->stuck_room))
 			return -ENOMEM;
-		j->stuck[j->n_stuck++] = (struct stuck){s->node, &s->now.stuck[i]};
+		j->stuck[j->n_stuck++] = (struct fleet_stuck){s->node, &s->now.stuck[i]};
 	}
 	return 0;
 }
 
-static int add_stream(struct look *l, const struct hr_fleet_stream *s, uint64_t now_ms)
+static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uint64_t now_ms)
 {
-	struct job *j = job_of(l, s);
+	struct fleet_job *j = job_of(l, s);
 
 	if (!j)
 		return -ENOMEM;
@@ -179,14 +179,14 @@ static int add_stream(struct look *l, const struct hr_fleet_stream *s, uint64_t 
 }
 
 /* Adds a job to the sums of all jobs. */
-static int add_job(struct look *l, const struct job *j)
+static int add_job(struct fleet_sums *l, const struct fleet_job *j)
 {
 	l->loops += j->loops;
 	l->waiting += j->waiting;
 	hr__rate_add(&l->rate, &j->rate);
 	for (size_t i = 0; i < j->mounts.n; i++) {
-		const struct mount_sum *of = &j->mounts.list[i];
-		struct mount_sum *m = mount_sum_of(&l->mounts, of->names);
+		const struct fleet_mount *of = &j->mounts.list[i];
+		struct fleet_mount *m = mount_sum_of(&l->mounts, of->names);
 
 		if (!m)
 			return -ENOMEM;
@@ -208,39 +208,39 @@ static int most_first(double a, double b)
 
 static int mounts_most_first(const void *a, const void *b)
 {
-	return most_first(hr__rate_ops(&((const struct mount_sum *)a)->rate),
-			  hr__rate_ops(&((const struct mount_sum *)b)->rate));
+	return most_first(hr__rate_ops(&((const struct fleet_mount *)a)->rate),
+			  hr__rate_ops(&((const struct fleet_mount *)b)->rate));
 }
 
 static int oldest_first(const void *a, const void *b)
 {
-	return most_first((double)((const struct stuck *)a)->op->age_ns,
-			  (double)((const struct stuck *)b)->op->age_ns);
+	return most_first((double)((const struct fleet_stuck *)a)->op->age_ns,
+			  (double)((const struct fleet_stuck *)b)->op->age_ns);
 }
 
-static double by_ops(const struct job *j)
+static double by_ops(const struct fleet_job *j)
 {
 	return hr__rate_ops(&j->rate);
 }
 
-static double by_metadata(const struct job *j)
+static double by_metadata(const struct fleet_job *j)
 {
 	return j->rate.metadata;
 }
 
-static double by_bytes(const struct job *j)
+static double by_bytes(const struct fleet_job *j)
 {
 	return j->rate.bytes_read + j->rate.bytes_written;
 }
 
-static double by_waiting(const struct job *j)
+static double by_waiting(const struct fleet_job *j)
 {
 	return j->waiting;
 }
 
 static const struct {
 	const char *name;
-	double (*value)(const struct job *j);
+	double (*value)(const struct fleet_job *j);
 } orders[] = {
     {"ops", by_ops},
     {"metadata", by_metadata},
@@ -250,8 +250,8 @@ static const struct {
 
 static int jobs_most_first(const void *a, const void *b, void *value)
 {
-	const struct job *x = a, *y = b;
-	double (*const *of)(const struct job *) = value;
+	const struct fleet_job *x = a, *y = b;
+	double (*const *of)(const struct fleet_job *) = value;
 	int r = most_first((*of)(x), (*of)(y));
 
 	return r != 0 ? r : strcmp(x->stream->job, y->stream->job);
@@ -275,7 +275,7 @@ static Headrace__FleetRate *rate_in(struct hr_arena *a, const struct hr__rate *r
 	return m;
 }
 
-static void put_mounts(struct hr_arena *a, struct mount_sums *of, size_t most, size_t *ret_n,
+static void put_mounts(struct hr_arena *a, struct fleet_mounts *of, size_t most, size_t *ret_n,
 		       Headrace__FleetMount ***ret)
 {
 	Headrace__FleetMount *rows;
@@ -284,7 +284,7 @@ static void put_mounts(struct hr_arena *a, struct mount_sums *of, size_t most, s
 		qsort(of->list, of->n, sizeof(*of->list), mounts_most_first);
 	rows = hr_rows_in(a, of->n, sizeof(*rows), ret);
 	for (size_t i = 0; i < of->n && rows && i < most; i++) {
-		const struct mount_sum *m = &of->list[i];
+		const struct fleet_mount *m = &of->list[i];
 		double ops = hr__rate_ops(&m->rate);
 
 		headrace__fleet_mount__init(&rows[i]);
@@ -297,7 +297,7 @@ static void put_mounts(struct hr_arena *a, struct mount_sums *of, size_t most, s
 	}
 }
 
-static void put_stuck(struct hr_arena *a, struct job *j, Headrace__FleetJob *m)
+static void put_stuck(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob *m)
 {
 	Headrace__FleetStuck *rows = hr_rows_in(a, j->n_stuck, sizeof(*rows), &m->stuck);
 
@@ -311,9 +311,9 @@ static void put_stuck(struct hr_arena *a, struct job *j, Headrace__FleetJob *m)
 	}
 }
 
-static void put_folder(struct hr_arena *a, const struct job *j, Headrace__FleetJob *m)
+static void put_folder(struct hr_arena *a, const struct fleet_job *j, Headrace__FleetJob *m)
 {
-	const struct folder_sum *most = j->folders;
+	const struct fleet_folder *most = j->folders;
 
 	for (size_t i = 1; i < j->n_folders; i++)
 		if (j->folders[i].ops > most->ops)
@@ -327,7 +327,7 @@ static void put_folder(struct hr_arena *a, const struct job *j, Headrace__FleetJ
 	m->folder->share = hr__rate_ops(&j->rate) > 0 ? most->ops / hr__rate_ops(&j->rate) : 0;
 }
 
-static void put_rank(struct hr_arena *a, const struct job *j, Headrace__FleetJob *m)
+static void put_rank(struct hr_arena *a, const struct fleet_job *j, Headrace__FleetJob *m)
 {
 	m->rank = j->busiest ? hr_arena_alloc(a, sizeof(*m->rank)) : NULL;
 	if (!m->rank)
@@ -338,7 +338,7 @@ static void put_rank(struct hr_arena *a, const struct job *j, Headrace__FleetJob
 	m->rank->rate = rate_in(a, &j->busiest->now.rank_rate);
 }
 
-static void put_job(struct hr_arena *a, struct job *j, Headrace__FleetJob *m)
+static void put_job(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob *m)
 {
 	headrace__fleet_job__init(m);
 	m->cluster = j->stream->cluster;
@@ -362,7 +362,7 @@ static void put_job(struct hr_arena *a, struct job *j, Headrace__FleetJob *m)
 	put_stuck(a, j, m);
 }
 
-static int put_all(struct look *l, size_t max_jobs, struct hr_arena *a, Headrace__Fleet *m)
+static int put_all(struct fleet_sums *l, size_t max_jobs, struct hr_arena *a, Headrace__Fleet *m)
 {
 	Headrace__FleetJob *rows;
 	int r = 0;
@@ -382,7 +382,7 @@ static int put_all(struct look *l, size_t max_jobs, struct hr_arena *a, Headrace
 	return a->failed ? -ENOMEM : r;
 }
 
-static void look_done(struct look *l)
+static void look_done(struct fleet_sums *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		mount_sums_done(&l->jobs[i].mounts);
@@ -407,8 +407,8 @@ int hr_fleet_look(const struct hr_fleet *f, const Headrace__Look *look,
 		  const struct hr_fleet_view *view, size_t max_jobs, uint64_t now_ms,
 		  struct hr_arena *memory, Headrace__Fleet *ret)
 {
-	double (*value)(const struct job *) = look->by[0] == '\0' ? by_ops : NULL;
-	struct look l = {0};
+	double (*value)(const struct fleet_job *) = look->by[0] == '\0' ? by_ops : NULL;
+	struct fleet_sums l = {0};
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++)

@@ -42,6 +42,17 @@ static void evidence_take(struct hr__evidence *e, const struct hr_model_sample *
 	e->n_values += n > 0 ? (double)n : 1;
 }
 
+/* Lowers the weights so that the variance of a mean includes `usual`, which repetitions do not lower. */
+static void evidence_add_usual(struct hr__evidence *e, const struct hr_model_samples *s)
+{
+	double noise = e->noise * e->noise, usual = s->usual * s->usual;
+
+	if (!(noise > 0) || usual == 0)
+		return;
+	for (size_t i = 0; i < e->n; i++)
+		e->weight[i] *= noise / (noise + usual * (double)s->list[i].n);
+}
+
 int hr__evidence_init(const struct hr_model_samples *s, enum hr_space space,
 		      struct hr__evidence *ret)
 {
@@ -71,6 +82,7 @@ int hr__evidence_init(const struct hr_model_samples *s, enum hr_space space,
 		e.weight[i] /= e.one_sign ? e.mean[i] * e.mean[i] : e.scale * e.scale;
 	e.noise = e.n_values > (double)s->n ? sqrt(e.within / (e.n_values - (double)s->n)) : NAN;
 	e.within += e.n_values * PRECISION * PRECISION;
+	evidence_add_usual(&e, s);
 	*ret = e;
 	return 0;
 }

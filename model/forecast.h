@@ -17,6 +17,8 @@
 
 #include "model/search.h"
 
+/* hr_model_samples.usual for times of recorded runs (tests/bench/scaling_study.py) */
+#define HR_FORECAST_USUAL 0.05
 #define HR_FORECAST_EQUAL 0.1 /* a candidate fits about as well with this share of the best one's */
 
 struct hr_candidate {

@@ -31,6 +31,11 @@ struct hr_model_samples {
 	struct hr_model_sample *list;
 	size_t n;
 	unsigned n_parameters;
+	/*
+	 * Relative standard deviation by which each point differs from its form, besides the noise
+	 * of its repetitions, which does not include it: no form describes a real job exactly.
+	 */
+	double usual;
 };
 
 /*

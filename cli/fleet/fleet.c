@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/service/service_link.h"
-#include "cli/top/top.h"
-#include "cli/top/top_cells.h"
+#include "cli/screen.h"
 #include "common/now.h"
 
 #define BY_KEYS "mbow" /* keys that set the order, as in by_words */
@@ -39,7 +37,7 @@ static void fleet_end(struct fleet *f, int status)
 {
 	f->over = true;
 	f->status = status;
-	hr_top_screen_close();
+	hr_screen_close();
 }
 
 /* ---- showing --------------------------------------------------------------------------------- */
@@ -47,24 +45,24 @@ static void fleet_end(struct fleet *f, int status)
 /* Draws a text on the screen, each line cut at its width. */
 static void fleet_draw_text(const char *text, unsigned columns, unsigned rows)
 {
-	struct hr_top_text to = {0};
+	struct hr_screen_text to = {0};
 
-	hr_top_text_put(&to, "\033[H", 3);
+	hr_screen_text_put(&to, "\033[H", 3);
 	for (unsigned i = 0; i < rows && *text != '\0'; i++) {
 		size_t n = strcspn(text, "\n");
 		char *line = strndup(text, n);
 
 		if (i > 0)
-			hr_top_text_put(&to, "\r\n", 2);
-		hr_top_text_put(&to, "\033[K", 3);
+			hr_screen_text_put(&to, "\r\n", 2);
+		hr_screen_text_put(&to, "\033[K", 3);
 		if (line != NULL)
-			hr_top_text_fit(&to, line, columns, HR_TOP_CUT_END, false);
+			hr_screen_text_fit(&to, line, columns, HR_SCREEN_CUT_END, false);
 		free(line);
 		text += n + (text[n] == '\n');
 	}
-	hr_top_text_put(&to, "\033[J", 3);
-	hr_top_screen_put(&to);
-	hr_top_text_done(&to);
+	hr_screen_text_put(&to, "\033[J", 3);
+	hr_screen_put(&to);
+	hr_screen_text_done(&to);
 }
 
 static void fleet_draw(const struct fleet *f, struct hr_fleet_display *d)
@@ -74,7 +72,7 @@ static void fleet_draw(const struct fleet *f, struct hr_fleet_display *d)
 	size_t bytes;
 	FILE *to;
 
-	hr_top_screen_size(&columns, &rows);
+	hr_screen_size(&columns, &rows);
 	d->lines = rows > 2 ? rows - 2 : 1;
 	to = open_memstream(&text, &bytes);
 	if (to == NULL)
@@ -169,7 +167,7 @@ static void fleet_wait(struct fleet *f, uint64_t until_ns)
 
 		if (n == 0)
 			return;
-		if (n > 0 && fds[1].revents != 0 && hr_top_screen_signals(&f->signal) == HR_TOP_END)
+		if (n > 0 && fds[1].revents != 0 && hr_screen_signals(&f->signal) == HR_SCREEN_END)
 			fleet_end(f, EXIT_SUCCESS);
 		if (n > 0 && fds[0].revents != 0 && !f->over)
 			fleet_read_keys(f);
@@ -180,7 +178,7 @@ static void fleet_wait(struct fleet *f, uint64_t until_ns)
 
 static bool is_screen(const struct hr_fleet_command *c)
 {
-	return !c->json && !c->status && c->count == 0 && hr_top_screen_usable();
+	return !c->json && !c->status && c->count == 0 && hr_screen_usable();
 }
 
 static void fleet_loop(struct fleet *f)
@@ -191,7 +189,7 @@ static void fleet_loop(struct fleet *f)
 	while (!f->over && fleet_fetch(f)) {
 		uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + c->every_ns;
 
-		if (f->answers == 1 && is_screen(c) && hr_top_screen_open(&f->signals) < 0)
+		if (f->answers == 1 && is_screen(c) && hr_screen_open(&f->signals) < 0)
 			f->signals = -1;
 		fleet_show(f);
 		if (ferror(stdout))
@@ -224,7 +222,7 @@ int hr_fleet_run(const struct hr_fleet_command *c)
 		return r == -EACCES ? EXIT_FAILURE : HR_EXIT_NO_SERVICE;
 	}
 	fleet_loop(&f);
-	hr_top_screen_close();
+	hr_screen_close();
 	hr_fleet_link_close(f.link);
 	headrace__wire__free_unpacked(f.answer, NULL);
 	if (f.signal != 0)

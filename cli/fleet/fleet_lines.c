@@ -9,12 +9,12 @@
 
 #define MOUNTS 6u /* rows of mounts of the whole cluster */
 
-struct page {
+struct fleet_page {
 	FILE *out;
 	size_t left; /* lines; SIZE_MAX: no limit */
 };
 
-static void end_line(struct page *p)
+static void end_line(struct fleet_page *p)
 {
 	fputc('\n', p->out);
 	if (p->left != SIZE_MAX)
@@ -39,7 +39,7 @@ static char *shown_path(const ProtobufCBinaryData *path)
 }
 
 /* Prints a text in `width` cells, cut and padded, and a blank. */
-static void put_cell(struct page *p, const char *text, int width)
+static void put_cell(struct fleet_page *p, const char *text, int width)
 {
 	char *escaped = shown(text);
 
@@ -60,7 +60,7 @@ static double ops_of(const Headrace__FleetRate *r)
 	return r != NULL ? r->metadata + r->reads + r->writes : 0;
 }
 
-static void put_rates(struct page *p, const Headrace__FleetRate *r)
+static void put_rates(struct fleet_page *p, const Headrace__FleetRate *r)
 {
 	static const Headrace__FleetRate none;
 
@@ -76,7 +76,7 @@ static const char *plural(uint64_t n)
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-static void put_head(struct page *p, const struct hr_fleet_display *d)
+static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
 {
 	const Headrace__Fleet *f = d->fleet;
 	time_t now = (time_t)(f->real_ns / 1000000000);
@@ -106,7 +106,7 @@ static void put_head(struct page *p, const struct hr_fleet_display *d)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-static void put_job_row(struct page *p, const Headrace__FleetJob *j)
+static void put_job_row(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	char user[16], waiting[48] = "-", steps[32] = "-";
 
@@ -125,7 +125,7 @@ static void put_job_row(struct page *p, const Headrace__FleetJob *j)
 }
 
 /* "  most: rank 3 on n12 (98 %), in /scratch/many (97 %)" */
-static void put_most(struct page *p, const Headrace__FleetJob *j)
+static void put_most(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	double all = ops_of(j->rate);
 	char *text;
@@ -148,7 +148,7 @@ static void put_most(struct page *p, const Headrace__FleetJob *j)
 	end_line(p);
 }
 
-static void put_stuck(struct page *p, const Headrace__FleetJob *j)
+static void put_stuck(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	const Headrace__FleetStuck *s = j->n_stuck > 0 ? j->stuck[0] : NULL;
 	char *path, *op, *node;
@@ -175,7 +175,7 @@ static void put_stuck(struct page *p, const Headrace__FleetJob *j)
 	free(node);
 }
 
-static void put_problems(struct page *p, const Headrace__FleetJob *j)
+static void put_problems(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	if (j->silent_nodes > 0) {
 		fprintf(p->out, "  %u node%s sent nothing for 5 s", j->silent_nodes,
@@ -188,7 +188,7 @@ static void put_problems(struct page *p, const Headrace__FleetJob *j)
 	}
 }
 
-static void put_jobs(struct page *p, const struct hr_fleet_display *d, size_t keep)
+static void put_jobs(struct fleet_page *p, const struct hr_fleet_display *d, size_t keep)
 {
 	const Headrace__Fleet *f = d->fleet;
 
@@ -209,7 +209,7 @@ static void put_jobs(struct page *p, const struct hr_fleet_display *d, size_t ke
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
-static void put_mount(struct page *p, const Headrace__FleetMount *m)
+static void put_mount(struct fleet_page *p, const Headrace__FleetMount *m)
 {
 	char *path = shown_path(&m->path), *job = shown(m->job);
 
@@ -222,7 +222,7 @@ static void put_mount(struct page *p, const Headrace__FleetMount *m)
 	free(job);
 }
 
-static void put_mounts(struct page *p, const Headrace__Fleet *f)
+static void put_mounts(struct fleet_page *p, const Headrace__Fleet *f)
 {
 	if (f->n_mounts == 0)
 		return;
@@ -236,7 +236,7 @@ static void put_mounts(struct page *p, const Headrace__Fleet *f)
 
 void hr_fleet_print(FILE *out, const struct hr_fleet_display *d)
 {
-	struct page p = {out, d->lines > 0 ? d->lines : SIZE_MAX};
+	struct fleet_page p = {out, d->lines > 0 ? d->lines : SIZE_MAX};
 	size_t mounts = d->fleet->n_mounts < MOUNTS ? d->fleet->n_mounts : MOUNTS;
 
 	put_head(&p, d);

@@ -23,6 +23,7 @@
 /* What to model, wherever it comes from. */
 struct hr_model_input {
 	struct hr_measurements measurements;
+	bool of_runs; /* read from stores, not from a file */
 };
 
 struct hr_model_request {

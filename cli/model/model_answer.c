@@ -228,6 +228,8 @@ static int answer_make(const struct hr_model_input *input, const struct hr_model
 	for (unsigned k = 0; k < to->n_names; k++)
 		a->all_names[k] = to->names[k];
 	result = hr_model_samples_take(a->series, &input->measurements, &a->axes, &a->samples);
+	if (input->of_runs && hr_model_is_time(a->series))
+		a->samples.usual = HR_FORECAST_USUAL;
 	for (unsigned k = 0; k < a->axes.n && result == 0; k++) {
 		char *reason = axis_short(a, k);
 

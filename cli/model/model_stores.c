@@ -366,6 +366,7 @@ int hr_model_stores_read(const char *const *operands, size_t n, const char *over
 		    candidates_find(&s) == 0 && measurements_add(&s, over, &to->measurements) == 0
 			? EXIT_SUCCESS
 			: EXIT_FAILURE;
+	to->of_runs = true;
 	stores_done(&s);
 	return status;
 }

@@ -7,8 +7,6 @@
 
 #include "daemon/control/control.h"
 
-#define HR_EXIT_NO_SERVICE 69 /* EX_UNAVAILABLE of sysexits.h */
-
 /* Returns the path of --socket (`option`, may be NULL), of HEADRACE_CONTROL, or the default. */
 const char *hr_service_socket(const char *option);
 

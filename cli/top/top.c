@@ -14,7 +14,7 @@
 #include "cli/service/service_link.h"
 #include "cli/report/serve.h"
 #include "cli/top/top.h"
-#include "cli/top/top_cells.h"
+#include "cli/screen.h"
 #include "common/now.h"
 #include "common/text.h"
 
@@ -88,13 +88,13 @@ static uint64_t now_ns(void)
 
 static void draw(struct top *t)
 {
-	struct hr_top_text text = {0};
+	struct hr_screen_text text = {0};
 	unsigned columns, rows;
 
-	hr_top_screen_size(&columns, &rows);
+	hr_screen_size(&columns, &rows);
 	hr_top_draw(&text, &t->display, columns, rows);
-	hr_top_screen_put(&text);
-	hr_top_text_done(&text);
+	hr_screen_put(&text);
+	hr_screen_text_done(&text);
 }
 
 /* Adds the share of the last interval to the history of waits on the screen. */
@@ -136,7 +136,7 @@ static void top_end(struct top *t, int status, const char *text)
 {
 	t->over = true;
 	t->status = status;
-	hr_top_screen_close();
+	hr_screen_close();
 	if (text)
 		hr_report("%s", text);
 }
@@ -297,11 +297,11 @@ static void top_step(struct top *t)
 	if (poll(fds, 3, poll_timeout(t)) < 0)
 		return;
 	if (fds[2].revents) {
-		enum hr_top_event event = hr_top_screen_signals(&t->signal);
+		enum hr_screen_event event = hr_screen_signals(&t->signal);
 
-		if (event == HR_TOP_END)
+		if (event == HR_SCREEN_END)
 			top_end(t, EXIT_SUCCESS, NULL);
-		else if (event == HR_TOP_REDRAW && t->picture)
+		else if (event == HR_SCREEN_REDRAW && t->picture)
 			draw(t);
 	}
 	if (!t->over && fds[1].revents)
@@ -326,11 +326,11 @@ static void fetch_first(struct top *t)
 
 static int top_run(struct top *t)
 {
-	enum output output = t->json ? JSON : t->count || !hr_top_screen_usable() ? LINES : SCREEN;
+	enum output output = t->json ? JSON : t->count || !hr_screen_usable() ? LINES : SCREEN;
 
 	if (output == SCREEN) {
 		fetch_first(t);
-		if (!t->over && hr_top_screen_open(&t->signals) < 0)
+		if (!t->over && hr_screen_open(&t->signals) < 0)
 			output = LINES;
 	}
 	t->output = output;
@@ -338,7 +338,7 @@ static int top_run(struct top *t)
 		top_show(t);
 	while (!t->over)
 		top_step(t);
-	hr_top_screen_close();
+	hr_screen_close();
 	hr_top_fetch_done(&t->fetch);
 	hr_top_table_done(&t->table);
 	headrace__live_job__free_unpacked(t->before, NULL);

@@ -10,7 +10,6 @@
  *      top_finding.c  the largest loss of the last minute
  *      top_lines.c    rows -> lines on a terminal
  *      top_json.c     rows -> a line of JSON
- *      top_screen.c   the terminal: modes, size, keys
  *      top.c          options, and the main loop
  */
 #ifndef HEADRACE_CLI_TOP_TOP_H
@@ -20,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/screen_text.h"
 #include "daemon/control/control.h"
 #include "proto/live.pb-c.h"
 
@@ -146,15 +146,8 @@ struct hr_top_display {
 	const char *trouble; /* why the picture could not be updated; NULL: it is current */
 };
 
-/* A growing text. `failed`: a part is missing, because memory was short. */
-struct hr_top_text {
-	char *s;
-	size_t bytes, room;
-	bool failed;
-};
-
 /* Draws a screen of `rows` lines of at most `columns` cells (top_lines.c). */
-void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
+void hr_top_draw(struct hr_screen_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows);
 
 /* Prints an update as lines for a file or pipe; each line begins with the time (top_lines.c). */
@@ -162,24 +155,5 @@ void hr_top_print(FILE *out, const struct hr_top_display *k);
 
 /* Prints an update as a line of JSON (docs/top.md, top_json.c). */
 void hr_top_json(FILE *out, const struct hr_top_display *display);
-
-/* ---- the terminal (top_screen.c) ---- */
-/* Returns whether standard output is a terminal with a cursor. */
-bool hr_top_screen_usable(void);
-
-/* Opens the alternate screen, and turns echo off. *ret_fd is readable after a signal. */
-int hr_top_screen_open(int *ret_fd);
-
-/* Restores the terminal if the screen is open. */
-void hr_top_screen_close(void);
-
-enum hr_top_event { HR_TOP_NOTHING, HR_TOP_REDRAW, HR_TOP_END };
-
-/* Handles signals. *ret_signal: the signal that ends top, or 0. */
-enum hr_top_event hr_top_screen_signals(int *ret_signal);
-
-void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows);
-
-void hr_top_screen_put(const struct hr_top_text *text);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cli/sheet.h"
 #include "common/live_rows.h"
 #include "cli/top/top.h"
-#include "cli/top/top_cells.h"
+#include "cli/screen_text.h"
 #include "common/ops.h"
 #include "common/text.h"
 
@@ -224,7 +224,7 @@ static bool has_room(const struct top_column *c, unsigned columns, const struct 
 /* ---- output as a screen and as lines ---- */
 
 struct page {
-	struct hr_top_text *to;
+	struct hr_screen_text *to;
 	unsigned columns, rows, used;
 	unsigned last;
 };
@@ -235,28 +235,28 @@ static void put_line(struct page *p, const char *style, const char *text)
 	if (p->used == p->rows)
 		return;
 	if (p->used++ > 0)
-		hr_top_text_put(p->to, "\r\n", 2);
+		hr_screen_text_put(p->to, "\r\n", 2);
 	/* Erases the line before the text: after a full line, erasing would clear its last cell. */
-	hr_top_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
-	hr_top_text_put(p->to, style, strlen(style));
-	hr_top_text_fit(p->to, text, p->columns, HR_TOP_CUT_END, false);
-	hr_top_text_put(p->to, "\033[0m", 4);
+	hr_screen_text_put(p->to, p->used == p->last ? "\033[J" : "\033[K", 3);
+	hr_screen_text_put(p->to, style, strlen(style));
+	hr_screen_text_fit(p->to, text, p->columns, HR_SCREEN_CUT_END, false);
+	hr_screen_text_put(p->to, "\033[0m", 4);
 }
 
 /* Prints a line with a label, which is escaped and cut, and with `right` at the end. */
 static void put_row(struct page *p, const char *style, const char *label, const char *right,
-		    enum hr_top_cut cut)
+		    enum hr_screen_cut cut)
 {
 	char escaped[4 * LABEL_BYTES];
-	struct hr_top_text line = {0};
+	struct hr_screen_text line = {0};
 	unsigned rest = (unsigned)strlen(right);
 
 	hr_text_escape(escaped, sizeof(escaped), label, strlen(label));
-	hr_top_text_fit(&line, escaped, p->columns > rest ? p->columns - rest : 0, cut, true);
-	hr_top_text_put(&line, right, rest + 1);
+	hr_screen_text_fit(&line, escaped, p->columns > rest ? p->columns - rest : 0, cut, true);
+	hr_screen_text_put(&line, right, rest + 1);
 	if (!line.failed)
 		put_line(p, style, line.s);
-	hr_top_text_done(&line);
+	hr_screen_text_done(&line);
 }
 
 static const char *colour(const char *code)
@@ -296,7 +296,7 @@ static void put_state(struct page *p, const struct hr_top_display *k)
 		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "",
 		 m->whole ? "running for" : "headraced restarted, recorded again for",
 		 hr_text_duration(m->boot_ns - m->since_ns).s, m->node, m->level);
-	put_row(p, "\033[1m", label, clock, HR_TOP_CUT_END);
+	put_row(p, "\033[1m", label, clock, HR_SCREEN_CUT_END);
 	if (t->ranks)
 		snprintf(ranks, sizeof(ranks), ", %u rank%s", t->ranks, t->ranks == 1 ? "" : "s");
 	if (t->waiters)
@@ -346,7 +346,7 @@ static void put_head(struct page *p, const struct hr_top_display *k)
 		 hr_top_view_names[k->view], hr_top_sort_names[k->sort],
 		 hr_text_duration(k->every_ns).s, k->paused ? ", PAUSED" : "",
 		 k->trouble ? ": " : "", k->trouble ? k->trouble : "");
-	put_row(p, "", label, "", HR_TOP_CUT_END);
+	put_row(p, "", label, "", HR_SCREEN_CUT_END);
 	put_line(p, "", "");
 }
 
@@ -360,7 +360,7 @@ static void put_table(struct page *p, const struct hr_top_display *k, unsigned m
 			at = top_lines_append(right, sizeof(right), at, " %*s",
 					      columns_table[i].width, columns_table[i].title);
 	snprintf(label, sizeof(label), "%s", hr_top_view_names[k->view]);
-	put_row(p, "\033[7m", label, right, HR_TOP_CUT_END);
+	put_row(p, "\033[7m", label, right, HR_SCREEN_CUT_END);
 	for (size_t i = 0; i < k->table->n && i + 1 < most; i++) {
 		const struct hr_top_row *r = &k->table->rows[i];
 
@@ -372,7 +372,7 @@ static void put_table(struct page *p, const struct hr_top_display *k, unsigned m
 						      columns_table[c].value(r, k->table).s);
 		row_label(r, k->view, label, sizeof(label));
 		put_row(p, "", label, right,
-			k->view == HR_TOP_FILE ? HR_TOP_CUT_BEGIN : HR_TOP_CUT_END);
+			k->view == HR_TOP_FILE ? HR_SCREEN_CUT_BEGIN : HR_SCREEN_CUT_END);
 	}
 }
 
@@ -409,10 +409,10 @@ static void put_in_flight(struct page *p, const Headrace__LiveJob *m, unsigned m
 		return;
 	snprintf(label, sizeof(label), "in flight for more than 1 s: %zu",
 		 m->n_in_flight + m->in_flight_cut);
-	put_row(p, "\033[7m", label, "", HR_TOP_CUT_END);
+	put_row(p, "\033[7m", label, "", HR_SCREEN_CUT_END);
 	for (size_t i = 0; i < m->n_in_flight && i + 1 < most; i++) {
 		flight_label(m, m->in_flight[i], label, sizeof(label));
-		put_row(p, "", label, "", HR_TOP_CUT_END);
+		put_row(p, "", label, "", HR_SCREEN_CUT_END);
 	}
 }
 
@@ -438,7 +438,7 @@ static void put_help(struct page *p)
 		put_line(p, "", lines[i]);
 }
 
-void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, unsigned columns,
+void hr_top_draw(struct hr_screen_text *to, const struct hr_top_display *display, unsigned columns,
 		 unsigned rows)
 {
 	const Headrace__LiveJob *m = display->job;
@@ -451,7 +451,7 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, u
 		flights = m->n_in_flight < rows / 4 ? (unsigned)m->n_in_flight : rows / 4;
 		flights = flights ? flights + 1 : 0;
 	}
-	hr_top_text_put(to, "\033[H", 3);
+	hr_screen_text_put(to, "\033[H", 3);
 	put_head(&p, display);
 	left = p.rows > p.used ? p.rows - p.used : 0;
 	if (display->help)
@@ -466,7 +466,7 @@ void hr_top_draw(struct hr_top_text *to, const struct hr_top_display *display, u
 	if (keys)
 		put_line(&p, "", "q quit  sort: t b o l  by: r w p f m c n  space pause  ? help");
 	if (p.used < p.last)
-		hr_top_text_put(to, "\033[J", 3);
+		hr_screen_text_put(to, "\033[J", 3);
 }
 
 static void print_escaped(FILE *out, const char *text)

@@ -8,7 +8,7 @@
 #include "common/arena.h"
 #include "proto/wire.pb-c.h"
 
-/* malloc'ed; whoever has the pointer owns it */
+/* malloc'ed; the holder of the pointer owns it */
 struct hr_now_message {
 	Headrace__Now m; /* the uplink sets `channel` */
 	struct hr_arena memory;

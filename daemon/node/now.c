@@ -34,7 +34,7 @@ struct folder_sum {
 	uint64_t ops;
 };
 
-struct sums {
+struct now_sums {
 	const Headrace__LiveJob *before, *now;
 	struct hr_arena *memory;
 	struct mount_sum *mounts; /* one entry for each mount of `now`, and one for none */
@@ -84,7 +84,7 @@ static void add_operations(Headrace__NowSum *s, const Headrace__LiveRow *before,
 }
 
 /* NULL: no memory */
-static struct rank_sum *rank_of(struct sums *k, uint64_t proc)
+static struct rank_sum *rank_of(struct now_sums *k, uint64_t proc)
 {
 	const Headrace__LiveProcess *p = hr_live_process(k->now, proc);
 	uint32_t rank = p ? p->rank_plus1 : 0, i = hr_map64_get(&k->by_rank, rank);
@@ -98,7 +98,7 @@ static struct rank_sum *rank_of(struct sums *k, uint64_t proc)
 	return &k->ranks[k->n_ranks++];
 }
 
-static struct mount_sum *mount_of(struct sums *k, uint32_t id)
+static struct mount_sum *mount_of(struct now_sums *k, uint32_t id)
 {
 	size_t i = 0;
 
@@ -107,7 +107,7 @@ static struct mount_sum *mount_of(struct sums *k, uint32_t id)
 	return &k->mounts[i];
 }
 
-static int sum_rows(struct sums *k)
+static int sum_rows(struct now_sums *k)
 {
 	size_t at = 0;
 
@@ -124,7 +124,7 @@ static int sum_rows(struct sums *k)
 	return 0;
 }
 
-static int sum_waits(struct sums *k)
+static int sum_waits(struct now_sums *k)
 {
 	for (size_t i = 0; i < k->now->n_processes; i++) {
 		const Headrace__LiveProcess *p = k->now->processes[i],
@@ -141,7 +141,7 @@ static int sum_waits(struct sums *k)
 }
 
 /* NULL: no memory, or the name of the file is unknown */
-static struct folder_sum *folder_of(struct sums *k, uint32_t file)
+static struct folder_sum *folder_of(struct now_sums *k, uint32_t file)
 {
 	const Headrace__LiveFile *f = hr_live_file(k->now, file);
 	const uint8_t *slash = f && f->path.len ? memrchr(f->path.data, '/', f->path.len) : NULL;
@@ -165,7 +165,7 @@ static struct folder_sum *folder_of(struct sums *k, uint32_t file)
 }
 
 /* Counts of a smaller value are those of a new record of the file. */
-static void sum_uses(struct sums *k)
+static void sum_uses(struct now_sums *k)
 {
 	static const Headrace__LiveUse nothing;
 	size_t at = 0;
@@ -226,7 +226,7 @@ static Headrace__NowSum *sum_in(struct hr_arena *a, const Headrace__NowSum *s)
 	return hr_arena_copy(a, s, sizeof(*s));
 }
 
-static void put_mounts(struct sums *k, Headrace__Now *m)
+static void put_mounts(struct now_sums *k, Headrace__Now *m)
 {
 	size_t n = k->now->n_mounts;
 	Headrace__NowMount *rows = hr_rows_in(k->memory, n, sizeof(*rows), &m->mounts);
@@ -246,7 +246,7 @@ static void put_mounts(struct sums *k, Headrace__Now *m)
 	}
 }
 
-static void put_ranks(struct sums *k, Headrace__Now *m)
+static void put_ranks(struct now_sums *k, Headrace__Now *m)
 {
 	Headrace__NowRank *rows = hr_rows_in(k->memory, k->n_ranks, sizeof(*rows), &m->ranks);
 
@@ -262,7 +262,7 @@ static void put_ranks(struct sums *k, Headrace__Now *m)
 	}
 }
 
-static void put_folders(struct sums *k, Headrace__Now *m)
+static void put_folders(struct now_sums *k, Headrace__Now *m)
 {
 	Headrace__NowFolder *rows = hr_rows_in(k->memory, k->n_folders, sizeof(*rows), &m->folders);
 
@@ -278,7 +278,7 @@ static void put_folders(struct sums *k, Headrace__Now *m)
 	}
 }
 
-static void put_stuck(struct sums *k, Headrace__LiveJob *now, Headrace__Now *m)
+static void put_stuck(struct now_sums *k, Headrace__LiveJob *now, Headrace__Now *m)
 {
 	Headrace__NowStuck *rows =
 	    hr_rows_in(k->memory, now->n_in_flight, sizeof(*rows), &m->stuck);
@@ -310,7 +310,7 @@ static void count_processes(const Headrace__LiveJob *now, Headrace__Now *m)
 	m->processes += now->processes_cut;
 }
 
-static int sums_init(struct sums *k)
+static int sums_init(struct now_sums *k)
 {
 	k->mounts = hr_arena_alloc(k->memory, (k->now->n_mounts + 1) * sizeof(*k->mounts));
 	k->ranks = hr_arena_alloc(k->memory, (k->now->n_processes + 1) * sizeof(*k->ranks));
@@ -328,7 +328,7 @@ int hr_now_compare(Headrace__LiveJob *before, Headrace__LiveJob *now, struct hr_
 {
 	struct hr_now_message *n = calloc(1, sizeof(*n));
 	struct hr_arena scratch = {0};
-	struct sums k = {.before = before, .now = now, .memory = &scratch};
+	struct now_sums k = {.before = before, .now = now, .memory = &scratch};
 	int r = n ? sums_init(&k) : -ENOMEM;
 
 	hr_live_sort(before);

@@ -14,10 +14,10 @@
 #include "collector/fleet.h"
 #include "proto/now.h"
 
-#define SECOND	UINT64_C(1000000000)
-#define ALICE	1000u
-#define BOB	1001u
-#define MANY 1000000u
+#define SECOND UINT64_C(1000000000)
+#define ALICE  1000u
+#define BOB    1001u
+#define MANY   1000000u
 
 static struct hr_fleet *fleet;
 static struct hr_arena memory;

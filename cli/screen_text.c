@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/top/top_cells.h"
+#include "cli/screen_text.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <wchar.h>
 
-void hr_top_text_put(struct hr_top_text *t, const char *bytes, size_t n)
+void hr_screen_text_put(struct hr_screen_text *t, const char *bytes, size_t n)
 {
 	if (n == 0)
 		return;
@@ -26,10 +26,10 @@ void hr_top_text_put(struct hr_top_text *t, const char *bytes, size_t n)
 	t->bytes += n;
 }
 
-void hr_top_text_done(struct hr_top_text *t)
+void hr_screen_text_done(struct hr_screen_text *t)
 {
 	free(t->s);
-	*t = (struct hr_top_text){0};
+	*t = (struct hr_screen_text){0};
 }
 
 /* Returns the locale that gives the width of characters; 0: the locale of the user is not UTF-8. */
@@ -91,7 +91,7 @@ static unsigned width(const char *text)
 }
 
 /* Appends the characters that fit into `cells`. Returns the number of used cells. */
-static unsigned top_cells_put(struct hr_top_text *t, const char *text, unsigned cells)
+static unsigned top_cells_put(struct hr_screen_text *t, const char *text, unsigned cells)
 {
 	unsigned used = 0, wide;
 
@@ -101,41 +101,42 @@ static unsigned top_cells_put(struct hr_top_text *t, const char *text, unsigned 
 		if (used + wide > cells)
 			break;
 		if (plain)
-			hr_top_text_put(t, text, n);
+			hr_screen_text_put(t, text, n);
 		else
-			hr_top_text_put(t, "?", 1);
+			hr_screen_text_put(t, "?", 1);
 		used += wide;
 	}
 	return used;
 }
 
-static unsigned fit(struct hr_top_text *t, const char *text, unsigned cells, enum hr_top_cut cut)
+static unsigned fit(struct hr_screen_text *t, const char *text, unsigned cells,
+		    enum hr_screen_cut cut)
 {
 	unsigned all = width(text), dots = cells > 3 ? 3 : 0, wide;
 
 	if (all <= cells)
 		return top_cells_put(t, text, cells);
-	if (cut == HR_TOP_CUT_END) {
+	if (cut == HR_SCREEN_CUT_END) {
 		wide = top_cells_put(t, text, cells - dots);
-		hr_top_text_put(t, "...", dots);
+		hr_screen_text_put(t, "...", dots);
 		return wide + dots;
 	}
 	for (size_t n; *text && all > cells - dots; text += n) {
 		next_character(text, &n, &wide);
 		all -= wide;
 	}
-	hr_top_text_put(t, "...", dots);
+	hr_screen_text_put(t, "...", dots);
 	return dots + top_cells_put(t, text, cells - dots);
 }
 
-void hr_top_text_fit(struct hr_top_text *t, const char *text, unsigned cells, enum hr_top_cut cut,
-		     bool padded)
+void hr_screen_text_fit(struct hr_screen_text *t, const char *text, unsigned cells,
+			enum hr_screen_cut cut, bool padded)
 {
 	locale_t wide = wide_locale(), before = wide ? uselocale(wide) : (locale_t)0;
 	unsigned used = fit(t, text, cells, cut);
 
 	for (; padded && used < cells; used++)
-		hr_top_text_put(t, " ", 1);
+		hr_screen_text_put(t, " ", 1);
 	if (wide)
 		uselocale(before);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The terminal of `headrace top`. The state is static, because a process has only one terminal. */
+/* The state is static, because a process has only one terminal. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/top/top.h"
+#include "cli/screen.h"
 
 /* OPEN shows the alternate screen, without cursor and line wrapping; CLOSE hides it. */
 #define OPEN  "\033[?1049h\033[?25l\033[?7l\033[2J"
@@ -23,14 +23,14 @@ static struct {
 	int fd;
 } screen = {.fd = -1};
 
-bool hr_top_screen_usable(void)
+bool hr_screen_usable(void)
 {
 	const char *term = getenv("TERM");
 
 	return isatty(STDOUT_FILENO) && term && term[0] != '\0' && strcmp(term, "dumb") != 0;
 }
 
-static void top_screen_put(const char *bytes, size_t n)
+static void screen_write(const char *bytes, size_t n)
 {
 	while (n > 0) {
 		ssize_t put = write(STDOUT_FILENO, bytes, n);
@@ -42,7 +42,7 @@ static void top_screen_put(const char *bytes, size_t n)
 	}
 }
 
-static void top_screen_start(void)
+static void screen_start(void)
 {
 	struct termios raw = screen.before;
 
@@ -51,22 +51,22 @@ static void top_screen_start(void)
 	raw.c_cc[VTIME] = 0;
 	if (screen.keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
-	top_screen_put(OPEN, strlen(OPEN));
+	screen_write(OPEN, strlen(OPEN));
 	screen.open = true;
 }
 
-static void top_screen_restore(void)
+static void screen_restore(void)
 {
 	if (!screen.open)
 		return;
-	top_screen_put(CLOSE, strlen(CLOSE));
+	screen_write(CLOSE, strlen(CLOSE));
 	if (screen.keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
 	screen.open = false;
 }
 
 /* Stops this process by SIGTSTP, which the kernel ignores if no shell can continue the process. */
-static void top_screen_stop(void)
+static void screen_stop(void)
 {
 	struct sigaction before;
 	sigset_t tstp;
@@ -80,7 +80,7 @@ static void top_screen_stop(void)
 	sigaction(SIGTSTP, &before, NULL);
 }
 
-int hr_top_screen_open(int *ret_fd)
+int hr_screen_open(int *ret_fd)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
 
@@ -92,14 +92,14 @@ int hr_top_screen_open(int *ret_fd)
 		return -errno;
 	pthread_sigmask(SIG_BLOCK, &screen.signals, &screen.blocked_before);
 	screen.keys = tcgetattr(STDIN_FILENO, &screen.before) == 0;
-	top_screen_start();
+	screen_start();
 	*ret_fd = screen.fd;
 	return 0;
 }
 
-void hr_top_screen_close(void)
+void hr_screen_close(void)
 {
-	top_screen_restore();
+	screen_restore();
 	if (screen.fd < 0)
 		return;
 	close(screen.fd);
@@ -107,36 +107,36 @@ void hr_top_screen_close(void)
 	pthread_sigmask(SIG_SETMASK, &screen.blocked_before, NULL);
 }
 
-enum hr_top_event hr_top_screen_signals(int *ret_signal)
+enum hr_screen_event hr_screen_signals(int *ret_signal)
 {
-	enum hr_top_event event = HR_TOP_NOTHING;
+	enum hr_screen_event event = HR_SCREEN_NOTHING;
 	struct signalfd_siginfo info;
 
 	*ret_signal = 0;
 	while (read(screen.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		switch (info.ssi_signo) {
 		case SIGTSTP:
-			top_screen_restore();
-			top_screen_stop();
-			top_screen_start();
-			event = HR_TOP_REDRAW;
+			screen_restore();
+			screen_stop();
+			screen_start();
+			event = HR_SCREEN_REDRAW;
 			break;
 		case SIGCONT:
-			top_screen_start();
-			event = HR_TOP_REDRAW;
+			screen_start();
+			event = HR_SCREEN_REDRAW;
 			break;
 		case SIGWINCH:
-			event = HR_TOP_REDRAW;
+			event = HR_SCREEN_REDRAW;
 			break;
 		default:
 			*ret_signal = (int)info.ssi_signo;
-			return HR_TOP_END;
+			return HR_SCREEN_END;
 		}
 	}
 	return event;
 }
 
-void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows)
+void hr_screen_size(unsigned *ret_columns, unsigned *ret_rows)
 {
 	struct winsize w = {0};
 
@@ -148,8 +148,8 @@ void hr_top_screen_size(unsigned *ret_columns, unsigned *ret_rows)
 	*ret_rows = w.ws_row;
 }
 
-void hr_top_screen_put(const struct hr_top_text *text)
+void hr_screen_put(const struct hr_screen_text *text)
 {
 	if (!text->failed)
-		top_screen_put(text->s, text->bytes);
+		screen_write(text->s, text->bytes);
 }
