@@ -2,10 +2,12 @@
 #include "collector/metrics.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define COUNTER HR_METRIC_COUNTER
 #define GAUGE	HR_METRIC_GAUGE
 #define COMMIT	"headrace_collector_commit_seconds"
+#define TOP	10u /* jobs and mounts with series of their own, so that these stay few */
 
 static void write_connections(const struct hr_peers *peers, FILE *out)
 {
@@ -103,10 +105,106 @@ static void write_store(struct hr_retention *retention, FILE *out)
 			 "Bytes removed by retention.", (double)s.removed_bytes);
 }
 
+/* ---- what jobs do now ---- */
+
+/* One value of a metric whose series are jobs or mounts. */
+struct fleet_value {
+	const char *kind; /* value of the label `kind` */
+	size_t offset;	  /* of the rate in Headrace__FleetRate */
+};
+
+static const struct fleet_value operations[] = {
+    {"metadata", offsetof(Headrace__FleetRate, metadata)},
+    {"read", offsetof(Headrace__FleetRate, reads)},
+    {"write", offsetof(Headrace__FleetRate, writes)},
+};
+
+static const struct fleet_value bytes[] = {
+    {"read", offsetof(Headrace__FleetRate, bytes_read)},
+    {"write", offsetof(Headrace__FleetRate, bytes_written)},
+};
+
+static double rate_of(const Headrace__FleetRate *r, const struct fleet_value *v)
+{
+	return *(const double *)((const char *)r + v->offset);
+}
+
+static void write_job(const Headrace__FleetJob *j, const char *name, const char *kind, double value,
+		      FILE *out)
+{
+	char attempt[16];
+
+	snprintf(attempt, sizeof(attempt), "%u", j->attempt);
+	hr_metric_value(out, name, value, "cluster", j->cluster, "job", j->job, "attempt", attempt,
+			"user", j->user, kind ? "kind" : NULL, kind, NULL);
+}
+
+static void write_jobs(const Headrace__Fleet *f, const char *name, const char *help,
+		       const struct fleet_value *values, size_t n, FILE *out)
+{
+	hr_metric(out, name, GAUGE, help);
+	for (size_t i = 0; i < f->n_jobs; i++)
+		for (size_t k = 0; k < n; k++)
+			write_job(f->jobs[i], name, values[k].kind,
+				  rate_of(f->jobs[i]->rate, &values[k]), out);
+}
+
+static void write_mounts(const Headrace__Fleet *f, const char *name, const char *help,
+			 const struct fleet_value *values, size_t n, struct hr_arena *memory,
+			 FILE *out)
+{
+	hr_metric(out, name, GAUGE, help);
+	for (size_t i = 0; i < f->n_mounts && i < TOP; i++) {
+		const Headrace__FleetMount *m = f->mounts[i];
+		char *path = hr_arena_alloc(memory, m->path.len + 1);
+
+		if (!path)
+			return;
+		memcpy(path, m->path.data, m->path.len);
+		for (size_t k = 0; k < n; k++)
+			hr_metric_value(out, name, rate_of(m->rate, &values[k]), "mount", path,
+					"fs_type", m->fs_type, "kind", values[k].kind, NULL);
+	}
+}
+
+static void write_fleet(const struct hr_peers *peers, FILE *out)
+{
+	struct hr_arena memory = {0};
+	Headrace__Fleet f;
+
+	if (hr_peers_fleet(peers, TOP, &memory, &f) == 0) {
+		hr_metric_single(out, "headrace_collector_jobs", GAUGE,
+				 "Running jobs with a connected node.", f.jobs_total);
+		hr_metric_single(out, "headrace_collector_training_loops", GAUGE,
+				 "Processes with a training loop.", f.loops);
+		hr_metric_single(out, "headrace_collector_waiting_training_loops", GAUGE,
+				 "Training loops that wait for data, on average.", f.waiting);
+		write_jobs(&f, "headrace_collector_job_operations_per_second",
+			   "Operations of the jobs with the most operations.", operations,
+			   sizeof(operations) / sizeof(*operations), out);
+		write_jobs(&f, "headrace_collector_job_bytes_per_second",
+			   "Bytes that these jobs read and write.", bytes,
+			   sizeof(bytes) / sizeof(*bytes), out);
+		hr_metric(out, "headrace_collector_job_waiting_training_loops", GAUGE,
+			  "Training loops of these jobs that wait for data, on average.");
+		for (size_t i = 0; i < f.n_jobs; i++)
+			write_job(f.jobs[i], "headrace_collector_job_waiting_training_loops", NULL,
+				  f.jobs[i]->waiting, out);
+		write_mounts(&f, "headrace_collector_mount_operations_per_second",
+			     "Operations on the mounts with the most operations.", operations,
+			     sizeof(operations) / sizeof(*operations), &memory, out);
+		write_mounts(&f, "headrace_collector_mount_bytes_per_second",
+			     "Bytes that all jobs read from and write to these mounts.", bytes,
+			     sizeof(bytes) / sizeof(*bytes), &memory, out);
+	}
+	hr_arena_free(&memory);
+}
+
 void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *out)
 {
 	write_connections(parts->peers, out);
 	write_streams(parts->ingest, out);
 	write_queries(parts->queries, out);
 	write_store(parts->retention, out);
+	write_fleet(parts->peers, out);
 }

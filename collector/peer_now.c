@@ -26,6 +26,15 @@ void hr__peer_now(struct hr__peer *p, const Headrace__Now *now)
 				  (unsigned long long)now->interval_ns);
 }
 
+int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, struct hr_arena *memory,
+		   Headrace__Fleet *ret)
+{
+	const Headrace__Look all = HEADRACE__LOOK__INIT;
+
+	return hr_fleet_look(p->fleet, &all, &(struct hr_fleet_view){.all = true}, max_jobs,
+			     uv_now(p->loop), memory, ret);
+}
+
 static void count_nodes(const struct hr_peers *peers, Headrace__Fleet *m)
 {
 	for (const struct hr__peer *p = peers->first; p; p = p->next) {

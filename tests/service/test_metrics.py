@@ -218,6 +218,9 @@ class Collector(Metrics):
         self.ask_it(listen)
         self.begin("801", 0)
         self.has('streams{state="connected"}', 1)
+        job = r'^headrace_collector_job_operations_per_second{cluster="[^"]*",job="801",attempt="0",user="\w+",kind="metadata"} [0-9.]+$'
+        self.wait_for("the rates of the job", lambda: re.search(job, self.scrape(self.collector), re.MULTILINE))
+        self.assert_lint(self.scrape(self.collector))
         self.assertEqual(self.manager.stop(), 0)
         self.has("silent_streams", 1)
         self.has('streams{state="connected"}', 0)
