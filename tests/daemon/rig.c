@@ -490,3 +490,12 @@ const Headrace__FileRecord *rig_filerec(const struct rig *r, const char *path, u
 	}
 	return NULL;
 }
+
+struct hr_live_picture *rig_picture(struct rig *r, const struct hr_live_cell *cells, size_t n)
+{
+	struct hr_clock_sample now = {r->now, r->now, 1};
+	struct hr_live_picture *p = NULL;
+
+	must(hr_engine_live(r->engine, &now, cells, n, &p) == 0, "no picture");
+	return p;
+}

@@ -79,6 +79,11 @@ void rig_restart(struct rig *r);
 /* A daemon was killed, and the next one replays this half: it makes the frames seen so far again, the same in all bytes. */
 void rig_replay(struct rig *r);
 
+/* The job now (hr_live_free), with these cells of operations in flight. */
+struct hr_live_picture;
+struct hr_live_cell;
+struct hr_live_picture *rig_picture(struct rig *r, const struct hr_live_cell *cells, size_t n);
+
 /* The last Process row of proc among the frames seen, NULL: none. */
 const Headrace__Process *rig_process(const struct rig *r, uint64_t proc);
 

@@ -15,15 +15,6 @@
 
 #define NONE HR_OFFSET_NONE
 
-static struct hr_live_picture *picture_of(struct rig *r, const struct hr_live_cell *cells, size_t n)
-{
-	struct hr_clock_sample now = {r->now, r->now, 1};
-	struct hr_live_picture *p = NULL;
-
-	assert_int_equal(hr_engine_live(r->engine, &now, cells, n, &p), 0);
-	return p;
-}
-
 struct sum {
 	uint64_t count, bytes, errors, dur_ns, max_ns, hist;
 };
@@ -85,7 +76,7 @@ static void reads(struct rig *r, uint64_t proc, const char *path)
 
 static void check_reads(struct rig *r, uint64_t proc, unsigned times)
 {
-	struct hr_live_picture *p = picture_of(r, NULL, 0);
+	struct hr_live_picture *p = rig_picture(r, NULL, 0);
 	struct sum s = sum_of(p, proc, hr_op_by_name("pread"));
 
 	assert_int_equal(s.count, 3 * times);
@@ -116,7 +107,7 @@ static void sums_outlive_windows_and_checkpoints(void **state)
 		rig_tick(&r, r.now + 12 * RIG_SECOND);
 		check_reads(&r, proc, i); /* and sent */
 	}
-	p = picture_of(&r, NULL, 0);
+	p = rig_picture(&r, NULL, 0);
 	assert_true(p->m.whole);
 	assert_int_equal(p->m.since_ns, RIG_START);
 	assert_int_equal(p->m.n_processes, 1);
@@ -126,7 +117,7 @@ static void sums_outlive_windows_and_checkpoints(void **state)
 	rig_restart(&r);
 	reads(&r, proc, "/data/a");
 	check_reads(&r, proc, 1);
-	p = picture_of(&r, NULL, 0);
+	p = rig_picture(&r, NULL, 0);
 	assert_false(p->m.whole);
 	assert_true(p->m.since_ns > RIG_START);
 	hr_live_free(p);
@@ -164,7 +155,7 @@ static void files_in_use(void **state)
 			rig_checkpoint(&r);
 	}
 	reads(&r, proc, "/data/index");
-	p = picture_of(&r, NULL, 0);
+	p = rig_picture(&r, NULL, 0);
 	n = 0;
 	for (size_t i = 0; i < p->m.n_uses; i++) {
 		const Headrace__LiveUse *u = p->m.uses[i];
@@ -204,7 +195,7 @@ static void ended_processes_are_summed_up(void **state)
 		rig_tick(&r, r.now + RIG_SECOND / 4);
 		rig_clear(&r);
 	}
-	p = picture_of(&r, NULL, 0);
+	p = rig_picture(&r, NULL, 0);
 	for (size_t i = 0; i < p->m.n_rows; i++) {
 		const Headrace__LiveProcess *who = process_of(p, p->m.rows[i]->proc);
 
@@ -245,7 +236,7 @@ static void rows_are_bounded(void **state)
 		if (i % 500 == 0)
 			rig_clear(&r);
 	}
-	p = picture_of(&r, NULL, 0);
+	p = rig_picture(&r, NULL, 0);
 	assert_int_equal(sum_of(p, UINT64_MAX, 0).count, 5000 * 8);
 	assert_true(p->m.n_rows <= HR_LIVE_ROWS_MOST + HR_OP_MAX);
 	assert_true(p->m.rows_cut);
@@ -284,7 +275,7 @@ static void private_words_are_hidden(void **state)
 		uint8_t *packed;
 		size_t bytes;
 
-		p = picture_of(&r, NULL, 0);
+		p = rig_picture(&r, NULL, 0);
 		assert_int_equal(p->m.n_processes, 2);
 		assert_int_equal(p->m.n_files, 1);
 		assert_memory_equal(p->m.files[0]->path.data, "/data/", 6);
@@ -321,7 +312,7 @@ static void cells_are_checked(void **state)
 		};
 
 		cells[6].cell.file = 12345;
-		p = picture_of(&r, cells, 7);
+		p = rig_picture(&r, cells, 7);
 	}
 	assert_int_equal(p->m.n_in_flight, 3);
 	assert_int_equal(p->m.in_flight[0]->proc, proc);

@@ -16,20 +16,11 @@
 
 #define NONE HR_OFFSET_NONE
 
-static struct hr_live_picture *picture_of(struct rig *r, const struct hr_live_cell *cells, size_t n)
-{
-	struct hr_clock_sample now = {r->now, r->now, 1};
-	struct hr_live_picture *p = NULL;
-
-	assert_int_equal(hr_engine_live(r->engine, &now, cells, n, &p), 0);
-	return p;
-}
-
 /* What happened since *before, which becomes the new picture. */
 static struct hr_now_message *since(struct rig *r, struct hr_live_picture **before,
 				    const struct hr_live_cell *cells, size_t n)
 {
-	struct hr_live_picture *now = picture_of(r, cells, n);
+	struct hr_live_picture *now = rig_picture(r, cells, n);
 	struct hr_now_message *m = NULL;
 
 	assert_int_equal(hr_now_compare(&(*before)->m, &now->m, &m), 0);
@@ -71,7 +62,7 @@ static void counts_each_operation_once(void **state)
 	rank0 = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=2"}});
 	rank1 = rig_attach(&r, &(struct rig_hello){.pid = 11, .env = {"RANK=1", "WORLD_SIZE=2"}});
 	use_file(&r, rank0, "/data/many/a", 7, 7); /* before the first picture */
-	before = picture_of(&r, NULL, 0);
+	before = rig_picture(&r, NULL, 0);
 	use_file(&r, rank0, "/data/many/a", 20, 2);
 	use_file(&r, rank0, "/data/many/b", 10, 0);
 	use_file(&r, rank1, "/data/few/c", 0, 3);
@@ -112,7 +103,7 @@ static void the_longest_operations_in_flight(void **state)
 	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=4", "WORLD_SIZE=8"}});
-	before = picture_of(&r, NULL, 0);
+	before = rig_picture(&r, NULL, 0);
 	rig_tick(&r, r.now + 100 * RIG_SECOND);
 	for (size_t i = 0; i < HR_NOW_STUCK + 6; i++)
 		cells[i] = (struct hr_live_cell){.proc = proc,
