@@ -37,9 +37,7 @@ enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
 
 const struct hr_option hr_top_option_table[] = {
     {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
-    {"sort", 's', "KEY",
-     "time (default), bytes, ops or latency of the last interval; of a collector: metadata "
-     "(default), bytes, ops or waiting",
+    {"sort", 's', "KEY", "time, bytes, ops, latency; of a COLLECTOR: metadata, waiting",
      SORTS " metadata waiting"},
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
