@@ -102,7 +102,7 @@ MISUSES = (  # command, exit status, message on standard error without "headrace
     ("query st tcp://host summary", 2, "cannot query a collector together with other stores: query each separately"),
     ("doctor tcp://", 2, f"'tcp://' is not an address of a collector: {TARGETS}"),
     # jobs of this node
-    ("top a b", 2, "more than one job given: headrace top [OPTION...] [JOB]"),
+    ("top a b", 2, "more than one job given: headrace top [OPTION...] [COLLECTOR] [JOB]"),
     ("top --by ranks", 2, "--by must be rank, worker, process, file, mount, class or op, not 'ranks'; did you mean 'rank'?"),
     ("top --interval 1m", 2, "--interval must be a time from 100ms to 30s, not '1m'"),
     ("top --count 1e30", 2, "--count must be a number above 0, not '1e30'"),
