@@ -101,7 +101,7 @@ def compare(name, python, folder, arguments, options, names, top):
     out, store, profile = (os.path.join(top, part) for part in ("out", "store", "profile"))
     plain = run([python, "-m", *arguments], folder, out)
     run([python, "-m", "cProfile", "-o", profile, "-m", *arguments], folder, out)
-    headrace = os.path.join(options.build, "cli/headrace")
+    headrace = os.path.join(os.path.abspath(options.build), "cli/headrace")
     ours = run([headrace, "run", "--functions", "-o", store, "--", python, "-m", *arguments], folder, out)
     want = profiled(profile, folder, names)
     have, rows = recorded(headrace, store)
