@@ -142,6 +142,7 @@ static void take_folders(struct hr__fleet_now *to, const Headrace__Now *from)
 
 static void take_stuck(struct hr__fleet_now *to, const Headrace__Now *from)
 {
+	to->stuck_total = (uint32_t)from->n_stuck;
 	for (size_t i = 0; i < from->n_stuck && i < HR_FLEET_STUCK; i++) {
 		Headrace__NowStuck *op = &to->stuck[to->n_stuck++];
 

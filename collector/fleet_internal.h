@@ -39,6 +39,7 @@ struct hr__fleet_now {
 	struct hr__fleet_folder folders[HR_NOW_FOLDERS];
 	Headrace__NowStuck stuck[HR_FLEET_STUCK];
 	size_t n_mounts, n_folders, n_stuck;
+	uint32_t stuck_total; /* also those that `stuck` has no room for */
 };
 
 struct hr_fleet_stream {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer to a Look: adds up the streams of each job, and the mounts of all jobs. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ struct fleet_stuck {
 
 struct fleet_job {
 	const struct hr_fleet_stream *stream; /* one of them, for names */
-	uint32_t nodes, silent, processes, ranks, loops;
+	uint32_t nodes, silent, processes, ranks, loops, stuck_total;
+	struct hr_map64 by_node; /* hash of the name */
 	double waiting, steps;
 	uint64_t lost;
 	struct hr__rate rate;
@@ -55,6 +57,7 @@ struct fleet_sums {
 	struct fleet_mounts mounts;
 	struct hr__rate rate;
 	uint32_t loops;
+	uint32_t stuck;
 	double waiting;
 };
 
@@ -164,7 +167,12 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 		j->silent++;
 		return 0;
 	}
-	j->nodes++;
+	j->stuck_total += s->now.stuck_total;
+	if (hr_map64_get(&j->by_node, hash_text(0, s->node)) == HR_MAP64_NONE) {
+		if (hr_map64_set(&j->by_node, hash_text(0, s->node), 0))
+			return -ENOMEM;
+		j->nodes++;
+	}
 	j->processes += s->now.processes;
 	j->ranks += s->now.ranks;
 	j->loops += s->now.loops;
@@ -182,6 +190,7 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 static int add_job(struct fleet_sums *l, const struct fleet_job *j)
 {
 	l->loops += j->loops;
+	l->stuck += j->stuck_total;
 	l->waiting += j->waiting;
 	hr__rate_add(&l->rate, &j->rate);
 	for (size_t i = 0; i < j->mounts.n; i++) {
@@ -238,14 +247,22 @@ static double by_waiting(const struct fleet_job *j)
 	return j->waiting;
 }
 
+/* The age of the oldest operation that has not returned, in nanoseconds. */
+static double by_stuck(const struct fleet_job *j)
+{
+	double age = 0;
+
+	for (size_t i = 0; i < j->n_stuck; i++)
+		age = fmax(age, (double)j->stuck[i].op->age_ns);
+	return age;
+}
+
 static const struct {
 	const char *name;
 	double (*value)(const struct fleet_job *j);
 } orders[] = {
-    {"ops", by_ops},
-    {"metadata", by_metadata},
-    {"bytes", by_bytes},
-    {"waiting", by_waiting},
+    {"ops", by_ops},	     {"metadata", by_metadata}, {"bytes", by_bytes},
+    {"waiting", by_waiting}, {"stuck", by_stuck},
 };
 
 static int jobs_most_first(const void *a, const void *b, void *value)
@@ -379,6 +396,7 @@ static int put_all(struct fleet_sums *l, size_t max_jobs, struct hr_arena *a, He
 	m->rate = rate_in(a, &l->rate);
 	m->loops = l->loops;
 	m->waiting = l->waiting;
+	m->stuck_total = l->stuck;
 	return a->failed ? -ENOMEM : r;
 }
 
@@ -386,6 +404,7 @@ static void look_done(struct fleet_sums *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		mount_sums_done(&l->jobs[i].mounts);
+		hr_map64_done(&l->jobs[i].by_node);
 		free(l->jobs[i].folders);
 		free(l->jobs[i].stuck);
 	}

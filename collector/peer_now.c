@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "collector/peers_internal.h"
+#include "common/map64.h"
 #include "common/now.h"
 #include "net/wire.h"
 #include "proto/now.h"
@@ -35,12 +36,23 @@ int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, struct hr_arena *m
 			     uv_now(p->loop), memory, ret);
 }
 
+/* A node has a connection for each job that it records. */
 static void count_nodes(const struct hr_peers *peers, Headrace__Fleet *m)
 {
+	struct hr_map64 names = {0};
+
 	for (const struct hr__peer *p = peers->first; p; p = p->next) {
-		m->nodes += p->state == HR__PEER_KNOWN && p->n_chans > 0;
+		uint64_t hash = 0;
+
 		m->streams += (uint32_t)p->n_chans;
+		if (p->n_chans == 0)
+			continue;
+		for (const char *c = p->node; *c; c++)
+			hash = hr_mix64(hash * 31 + (uint8_t)*c);
+		(void)hr_map64_set(&names, hash, 0);
 	}
+	m->nodes = names.used;
+	hr_map64_done(&names);
 }
 
 /* Sends the answer with at most `max_jobs` jobs. -E2BIG: it is too large for a message. */
@@ -81,5 +93,6 @@ void hr__peer_look(struct hr__peer *p, const Headrace__Look *look)
 		r = answer(p, look, jobs);
 	while (r == -E2BIG && (jobs /= 2) > 0);
 	if (r == -EINVAL)
-		hr__peer_refuse(p, "malformed", "Look.by must be ops, metadata, bytes or waiting");
+		hr__peer_refuse(p, "malformed",
+				"Look.by must be ops, metadata, bytes, waiting or stuck");
 }

@@ -13,18 +13,22 @@
 #include "cli/screen.h"
 #include "common/now.h"
 
-#define BY_KEYS "mbow" /* keys that set the order, as in by_words */
+#define SECOND_NS UINT64_C(1000000000)
+#define BY_KEYS	  "mbown"		/* keys that set the order, as in by_words */
+#define RETRY_NS  UINT64_C(10000000000) /* how long a lost collector is tried again */
 
-static const char *const by_words[] = {"metadata", "bytes", "ops", "waiting"};
+static const char *const by_words[] = {"metadata", "bytes", "ops", "waiting", "stuck"};
 
 struct fleet {
 	const struct hr_fleet_command *command;
-	struct hr_fleet_link *link;
-	Headrace__Wire *answer; /* NULL: none yet */
+	struct hr_address to;
+	struct hr_fleet_link *link; /* NULL: lost */
+	Headrace__Wire *answer;	    /* NULL: none yet */
 	const char *by;
 	uint64_t answers;
 	int signals; /* signalfd of the screen; -1: no screen */
 	bool paused, over;
+	bool again; /* an answer in another order is wanted at once */
 	int status, signal;
 };
 
@@ -73,13 +77,13 @@ static void fleet_draw(const struct fleet *f, struct hr_fleet_display *d)
 	FILE *to;
 
 	hr_screen_size(&columns, &rows);
-	d->lines = rows > 2 ? rows - 2 : 1;
+	d->lines = rows > 2 ? rows - 1 : 1;
 	to = open_memstream(&text, &bytes);
 	if (to == NULL)
 		return;
 	hr_fleet_print(to, d);
-	fprintf(to, "\nq quit  by: m metadata b bytes o operations w waiting  space pause%s",
-		f->paused ? " (paused)" : "");
+	fprintf(to, "%sq quit  by: m metadata b bytes o ops w waiting n no return  space pause",
+		f->paused ? "PAUSED  " : "");
 	if (fclose(to) == 0)
 		fleet_draw_text(text, columns, rows);
 	free(text);
@@ -106,39 +110,18 @@ static void fleet_show(struct fleet *f)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Fetches an answer. False: it has reported a failure, and ended. */
-static bool fleet_fetch(struct fleet *f)
-{
-	Headrace__Look look = HEADRACE__LOOK__INIT;
-	char *error = NULL;
-	Headrace__Wire *answer;
-	int r;
-
-	look.job = f->command->job != NULL ? (char *)(uintptr_t)f->command->job : "";
-	look.by = (char *)(uintptr_t)f->by;
-	r = hr_fleet_link_ask(f->link, &look, &answer, &error);
-	if (r < 0) {
-		fleet_end(f, r == -EACCES ? EXIT_FAILURE : HR_EXIT_NO_SERVICE);
-		hr_report("%s", error != NULL ? error : "out of memory");
-		free(error);
-		return false;
-	}
-	headrace__wire__free_unpacked(f->answer, NULL);
-	f->answer = answer;
-	f->answers++;
-	return true;
-}
-
 static void fleet_press(struct fleet *f, char key)
 {
 	const char *by = key != '\0' ? strchr(BY_KEYS, key) : NULL;
 
-	if (key == 'q')
+	if (key == 'q') {
 		fleet_end(f, EXIT_SUCCESS);
-	else if (key == ' ')
+	} else if (key == ' ') {
 		f->paused = !f->paused;
-	else if (by != NULL)
+	} else if (by != NULL) {
 		f->by = by_words[by - BY_KEYS];
+		f->again = true;
+	}
 }
 
 static void fleet_read_keys(struct fleet *f)
@@ -155,7 +138,8 @@ static void fleet_read_keys(struct fleet *f)
 /* Waits for the next update, a key or a signal. */
 static void fleet_wait(struct fleet *f, uint64_t until_ns)
 {
-	while (!f->over) {
+	f->again = false;
+	while (!f->over && !f->again) {
 		uint64_t now = hr_now_ns(CLOCK_MONOTONIC);
 		bool keys = f->signals >= 0 && isatty(STDIN_FILENO);
 		struct pollfd fds[] = {{.fd = keys ? STDIN_FILENO : -1, .events = POLLIN},
@@ -176,6 +160,60 @@ static void fleet_wait(struct fleet *f, uint64_t until_ns)
 	}
 }
 
+static int fleet_ask(struct fleet *f, Headrace__Wire **ret, char **ret_error)
+{
+	Headrace__Look look = HEADRACE__LOOK__INIT;
+	int r = 0;
+
+	look.job = f->command->job != NULL ? (char *)(uintptr_t)f->command->job : "";
+	look.by = (char *)(uintptr_t)f->by;
+	if (f->link == NULL)
+		r = hr_fleet_link_open(&f->to, &f->link, ret_error);
+	if (r == 0)
+		r = hr_fleet_link_ask(f->link, &look, ret, ret_error);
+	if (r < 0) {
+		hr_fleet_link_close(f->link);
+		f->link = NULL;
+	}
+	return r;
+}
+
+static void fleet_fail(struct fleet *f, int r, const char *error)
+{
+	fleet_end(f, r == -EACCES ? EXIT_FAILURE : HR_EXIT_NO_SERVICE);
+	hr_report("%s", error != NULL ? error : "out of memory");
+}
+
+/*
+ * Fetches an answer. If the collector answered before, connects again for some seconds: it may be
+ * restarting. After a failure, `over` is set.
+ */
+static void fleet_fetch(struct fleet *f)
+{
+	uint64_t began = hr_now_ns(CLOCK_MONOTONIC), now;
+	Headrace__Wire *answer = NULL;
+	char *error = NULL;
+	int r;
+
+	while ((r = fleet_ask(f, &answer, &error)) < 0 && !f->over) {
+		now = hr_now_ns(CLOCK_MONOTONIC);
+		if (f->answers == 0 || r == -EACCES || now - began > RETRY_NS)
+			fleet_fail(f, r, error);
+		else
+			fleet_wait(f, now + SECOND_NS);
+		free(error);
+		error = NULL;
+	}
+	if (r < 0)
+		return;
+	headrace__wire__free_unpacked(f->answer, NULL);
+	f->answer = answer;
+	if (f->answers++ == 0 && f->command->job != NULL && answer->fleet->n_jobs == 0) {
+		fleet_end(f, EXIT_FAILURE);
+		hr_report("no running job of yours at this collector is '%s'", f->command->job);
+	}
+}
+
 static bool is_screen(const struct hr_fleet_command *c)
 {
 	return !c->json && !c->status && c->count == 0 && hr_screen_usable();
@@ -186,41 +224,35 @@ static void fleet_loop(struct fleet *f)
 	const struct hr_fleet_command *c = f->command;
 
 	/* The first answer comes before the screen opens, so that an error is an ordinary message. */
-	while (!f->over && fleet_fetch(f)) {
+	for (fleet_fetch(f); !f->over; fleet_fetch(f)) {
 		uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + c->every_ns;
 
 		if (f->answers == 1 && is_screen(c) && hr_screen_open(&f->signals) < 0)
 			f->signals = -1;
 		fleet_show(f);
-		if (ferror(stdout))
+		if (ferror(stdout)) {
 			fleet_end(f, EXIT_FAILURE);
-		else if (f->answers == c->count)
+			if (errno != EPIPE)
+				hr_report("cannot write the answer: %s", strerrordesc_np(errno));
+		} else if (f->answers == c->count) {
 			fleet_end(f, EXIT_SUCCESS);
-		else
+		} else {
 			fleet_wait(f, until);
+		}
 	}
 }
 
 int hr_fleet_run(const struct hr_fleet_command *c)
 {
 	struct fleet f = {.command = c, .signals = -1, .by = c->by != NULL ? c->by : by_words[0]};
-	struct hr_address to;
-	char *error = NULL;
-	int r = hr_address_parse(c->collector, &to);
 
-	if (r < 0) {
+	if (hr_address_parse(c->collector, &f.to) < 0) {
 		hr_report("'%s' is not an address of a collector (tcp://HOST[:PORT] or "
 			  "unix://PATH)",
 			  c->collector);
 		return HR_EXIT_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	r = hr_fleet_link_open(&to, &f.link, &error);
-	if (r < 0) {
-		hr_report("%s", error != NULL ? error : "out of memory");
-		free(error);
-		return r == -EACCES ? EXIT_FAILURE : HR_EXIT_NO_SERVICE;
-	}
 	fleet_loop(&f);
 	hr_screen_close();
 	hr_fleet_link_close(f.link);

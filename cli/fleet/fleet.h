@@ -47,9 +47,8 @@ int hr_fleet_link_ask(struct hr_fleet_link *l, const Headrace__Look *look, Headr
 struct hr_fleet_display {
 	const Headrace__Fleet *fleet;
 	const char *collector, *by;
-	bool brief;	/* a line for each job (headrace status) */
-	size_t lines;	/* limit of lines; 0: none */
-	unsigned cells; /* width of the terminal */
+	bool brief;   /* a line for each job (headrace status) */
+	size_t lines; /* limit of lines; 0: none */
 };
 
 void hr_fleet_print(FILE *out, const struct hr_fleet_display *d);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the answer as JSON. Scripts rely on the keys, which docs/fleet.md documents. */
+#include <string.h>
+
 #include "cli/fleet/fleet.h"
 #include "common/text.h"
 
@@ -16,6 +18,12 @@ static void put_rate(struct hr_json *j, const Headrace__FleetRate *r)
 	hr_json_double(j, "in_io", r->in_io);
 }
 
+/* A text of another machine: escaped as a path is, because it may not be UTF-8. */
+static void put_text(struct hr_json *j, const char *key, const char *text)
+{
+	hr_json_path(j, key, text, strlen(text));
+}
+
 static void put_rank_number(struct hr_json *j, const char *key, uint32_t plus1)
 {
 	if (plus1 > 0)
@@ -30,10 +38,10 @@ static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mount
 	for (size_t i = 0; i < n; i++) {
 		hr_json_object(j, NULL);
 		hr_json_path(j, "mount", mounts[i]->path.data, mounts[i]->path.len);
-		hr_json_string(j, "fs_type", mounts[i]->fs_type);
+		put_text(j, "fs_type", mounts[i]->fs_type);
 		put_rate(j, mounts[i]->rate);
 		if (jobs) {
-			hr_json_string(j, "job", mounts[i]->job);
+			put_text(j, "job", mounts[i]->job);
 			hr_json_double(j, "job_share", mounts[i]->share);
 		}
 		hr_json_end(j);
@@ -48,7 +56,7 @@ static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 		return;
 	}
 	hr_json_object(j, "busiest_rank");
-	hr_json_string(j, "node", r->node);
+	put_text(j, "node", r->node);
 	put_rank_number(j, "rank", r->rank_plus1);
 	put_rate(j, r->rate);
 	hr_json_end(j);
@@ -61,7 +69,7 @@ static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
 		return;
 	}
 	hr_json_object(j, "busiest_folder");
-	hr_json_string(j, "node", f->node);
+	put_text(j, "node", f->node);
 	hr_json_path(j, "path", f->path.data, f->path.len);
 	hr_json_double(j, "share", f->share);
 	hr_json_end(j);
@@ -70,12 +78,12 @@ static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
 static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 {
 	hr_json_object(j, NULL);
-	hr_json_string(j, "node", s->node);
+	put_text(j, "node", s->node);
 	put_rank_number(j, "rank", s->op->rank_plus1);
 	put_rank_number(j, "worker", s->op->worker_plus1);
 	hr_json_uint(j, "pid", s->op->pid);
 	hr_json_uint(j, "tid", s->op->tid);
-	hr_json_string(j, "op", s->op->op);
+	put_text(j, "op", s->op->op);
 	if (s->op->path.len > 0)
 		hr_json_path(j, "path", s->op->path.data, s->op->path.len);
 	else
@@ -87,12 +95,12 @@ static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 static void put_job(struct hr_json *j, const Headrace__FleetJob *m)
 {
 	hr_json_object(j, NULL);
-	hr_json_string(j, "cluster", m->cluster);
-	hr_json_string(j, "job", m->job);
+	put_text(j, "cluster", m->cluster);
+	put_text(j, "job", m->job);
 	hr_json_uint(j, "attempt", m->attempt);
-	hr_json_string(j, "name", m->name);
+	put_text(j, "name", m->name);
 	hr_json_uint(j, "uid", m->uid);
-	hr_json_string(j, "user", m->user);
+	put_text(j, "user", m->user);
 	hr_json_uint(j, "nodes", m->nodes);
 	hr_json_uint(j, "silent_nodes", m->silent_nodes);
 	hr_json_uint(j, "processes", m->processes);
@@ -120,13 +128,14 @@ void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet)
 	hr_json_init(&j, out);
 	j.line = true;
 	hr_json_object(&j, NULL);
-	hr_json_string(&j, "software", fleet->software);
+	put_text(&j, "software", fleet->software);
 	hr_json_uint(&j, "real_ns", fleet->real_ns);
 	hr_json_uint(&j, "connected_nodes", fleet->nodes);
 	hr_json_uint(&j, "connected_streams", fleet->streams);
 	hr_json_uint(&j, "jobs_total", fleet->jobs_total);
 	hr_json_uint(&j, "training_loops", fleet->loops);
 	hr_json_double(&j, "waiting_loops", fleet->waiting);
+	hr_json_uint(&j, "stuck_total", fleet->stuck_total);
 	put_rate(&j, fleet->rate);
 	hr_json_array(&j, "jobs");
 	for (size_t i = 0; i < fleet->n_jobs; i++)

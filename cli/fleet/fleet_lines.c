@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cli/fleet/fleet.h"
+#include "cli/screen_text.h"
 #include "common/text.h"
 
 #define MOUNTS 6u /* rows of mounts of the whole cluster */
@@ -17,7 +18,7 @@ struct fleet_page {
 static void end_line(struct fleet_page *p)
 {
 	fputc('\n', p->out);
-	if (p->left != SIZE_MAX)
+	if (p->left != SIZE_MAX && p->left > 0)
 		p->left--;
 }
 
@@ -38,15 +39,23 @@ static char *shown_path(const ProtobufCBinaryData *path)
 	return escaped != NULL ? escaped : strdup("?");
 }
 
-/* Prints a text in `width` cells, cut and padded, and a blank. */
-static void put_cell(struct fleet_page *p, const char *text, int width)
+/* Prints an escaped text in `width` cells, cut and padded, and a blank. */
+static void put_cell(struct fleet_page *p, const char *escaped, unsigned width)
+{
+	struct hr_screen_text cell = {0};
+
+	hr_screen_text_fit(&cell, escaped != NULL ? escaped : "?", width, HR_SCREEN_CUT_END, true);
+	fwrite(cell.s, 1, cell.bytes, p->out);
+	fputc(' ', p->out);
+	hr_screen_text_done(&cell);
+}
+
+/* The same for a text of another machine. */
+static void put_text(struct fleet_page *p, const char *text, unsigned width)
 {
 	char *escaped = shown(text);
 
-	if (escaped != NULL && hr_text_cells(escaped) > (size_t)width)
-		fprintf(p->out, "%.*s... ", width - 3, escaped);
-	else
-		fprintf(p->out, "%-*s ", width, escaped != NULL ? escaped : "?");
+	put_cell(p, escaped, width);
 	free(escaped);
 }
 
@@ -87,8 +96,6 @@ static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
 	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
 	fprintf(p->out, "%s %s: %u running job%s", clock, d->collector, f->jobs_total,
 		plural(f->jobs_total));
-	if (f->n_jobs < f->jobs_total)
-		fprintf(p->out, ", the first %zu of them by %s", f->n_jobs, d->by);
 	if (f->nodes > 0)
 		fprintf(p->out, "; %u node%s connected", f->nodes, plural(f->nodes));
 	end_line(p);
@@ -98,10 +105,16 @@ static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
 		hr_text_decimal(f->rate->metadata).s,
 		hr_text_decimal(f->rate->reads + f->rate->writes).s,
 		hr_text_size((uint64_t)bytes_of(f->rate)).s);
-	if (f->loops > 0)
-		fprintf(p->out, "; %s of %u training loops wait for data",
-			hr_text_decimal(f->waiting).s, f->loops);
 	end_line(p);
+	if (f->loops > 0)
+		fprintf(p->out, "%s of %u training loops wait for data",
+			hr_text_decimal(f->waiting).s, f->loops);
+	if (f->stuck_total > 0)
+		fprintf(p->out, "%s%u operation%s not returned for more than 5 s",
+			f->loops > 0 ? "; " : "", f->stuck_total,
+			f->stuck_total == 1 ? " has" : "s have");
+	if (f->loops > 0 || f->stuck_total > 0)
+		end_line(p);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -111,10 +124,13 @@ static void put_job_row(struct fleet_page *p, const Headrace__FleetJob *j)
 	char user[16], waiting[48] = "-", steps[32] = "-";
 
 	snprintf(user, sizeof(user), "%u", j->uid);
-	put_cell(p, j->job, 14);
-	put_cell(p, j->user[0] != '\0' ? j->user : user, 8);
+	put_text(p, j->job, 14);
+	put_text(p, j->user[0] != '\0' ? j->user : user, 8);
 	fprintf(p->out, "%5u ", j->nodes);
-	put_rates(p, j->rate);
+	if (j->nodes > 0)
+		put_rates(p, j->rate);
+	else /* not known now */
+		fprintf(p->out, "%10s %10s %10s", "-", "-", "-");
 	if (j->loops > 0) {
 		snprintf(waiting, sizeof(waiting), "%.12s/%u", hr_text_decimal(j->waiting).s,
 			 j->loops);
@@ -178,7 +194,7 @@ static void put_stuck(struct fleet_page *p, const Headrace__FleetJob *j)
 static void put_problems(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	if (j->silent_nodes > 0) {
-		fprintf(p->out, "  %u node%s sent nothing for 5 s", j->silent_nodes,
+		fprintf(p->out, "  %u connection%s sent nothing for more than 5 s", j->silent_nodes,
 			plural(j->silent_nodes));
 		end_line(p);
 	}
@@ -188,9 +204,17 @@ static void put_problems(struct fleet_page *p, const Headrace__FleetJob *j)
 	}
 }
 
+static size_t lines_of(const Headrace__FleetJob *j, bool brief)
+{
+	return 1 + (!brief && ops_of(j->rate) > 0 && j->rank != NULL) + (j->n_stuck > 0) +
+	       (j->silent_nodes > 0) + (j->lost > 0);
+}
+
+/* Leaves `keep` lines for what follows. */
 static void put_jobs(struct fleet_page *p, const struct hr_fleet_display *d, size_t keep)
 {
 	const Headrace__Fleet *f = d->fleet;
+	size_t i = 0;
 
 	if (f->n_jobs == 0)
 		return;
@@ -198,12 +222,20 @@ static void put_jobs(struct fleet_page *p, const struct hr_fleet_display *d, siz
 	fprintf(p->out, "%-14s %-8s %5s %10s %10s %10s %9s %7s", "JOB", "USER", "NODES",
 		"METADATA/S", "RW/S", "BYTES/S", "WAITING", "STEPS/S");
 	end_line(p);
-	for (size_t i = 0; i < f->n_jobs && (p->left == SIZE_MAX || p->left > keep + 4); i++) {
+	for (; i < f->n_jobs; i++) {
+		size_t lines = lines_of(f->jobs[i], d->brief) + (i + 1 < f->jobs_total);
+
+		if (p->left != SIZE_MAX && p->left < keep + lines && i > 0)
+			break;
 		put_job_row(p, f->jobs[i]);
 		if (!d->brief)
 			put_most(p, f->jobs[i]);
 		put_stuck(p, f->jobs[i]);
 		put_problems(p, f->jobs[i]);
+	}
+	if (i < f->jobs_total) {
+		fprintf(p->out, "and %zu more; these come first by %s", f->jobs_total - i, d->by);
+		end_line(p);
 	}
 }
 
@@ -213,8 +245,8 @@ static void put_mount(struct fleet_page *p, const Headrace__FleetMount *m)
 {
 	char *path = shown_path(&m->path), *job = shown(m->job);
 
-	put_cell(p, path != NULL ? path : "?", 20);
-	put_cell(p, m->fs_type, 8);
+	put_cell(p, path, 20);
+	put_text(p, m->fs_type, 8);
 	put_rates(p, m->rate);
 	fprintf(p->out, "  %.0f %% job %s", 100 * m->share, job != NULL ? job : "?");
 	end_line(p);
@@ -222,26 +254,36 @@ static void put_mount(struct fleet_page *p, const Headrace__FleetMount *m)
 	free(job);
 }
 
-static void put_mounts(struct fleet_page *p, const Headrace__Fleet *f)
+static void put_mounts(struct fleet_page *p, const Headrace__Fleet *f, size_t n)
 {
-	if (f->n_mounts == 0)
+	if (n == 0)
 		return;
 	end_line(p);
 	fprintf(p->out, "%-20s %-8s %10s %10s %10s  %s", "MOUNT", "TYPE", "METADATA/S", "RW/S",
 		"BYTES/S", "MOST BY");
 	end_line(p);
-	for (size_t i = 0; i < f->n_mounts && i < MOUNTS; i++)
+	for (size_t i = 0; i < n; i++)
 		put_mount(p, f->mounts[i]);
+}
+
+/* How many mounts have room, in at most a quarter of the lines. */
+static size_t mounts_shown(const struct hr_fleet_display *d)
+{
+	size_t n = d->fleet->n_mounts < MOUNTS ? d->fleet->n_mounts : MOUNTS;
+	size_t room = d->lines > 0 ? d->lines / 4 : n + 2;
+
+	if (d->brief || room < 3)
+		return 0;
+	return n + 2 <= room ? n : room - 2;
 }
 
 void hr_fleet_print(FILE *out, const struct hr_fleet_display *d)
 {
 	struct fleet_page p = {out, d->lines > 0 ? d->lines : SIZE_MAX};
-	size_t mounts = d->fleet->n_mounts < MOUNTS ? d->fleet->n_mounts : MOUNTS;
+	size_t mounts = mounts_shown(d);
 
 	put_head(&p, d);
-	put_jobs(&p, d, mounts + 2);
-	if (!d->brief)
-		put_mounts(&p, d->fleet);
+	put_jobs(&p, d, mounts > 0 ? mounts + 2 : 0);
+	put_mounts(&p, d->fleet, mounts);
 	fflush(out);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
@@ -123,6 +124,7 @@ static bool is_welcome(const struct hr_fleet_link *l)
 static void run_until(struct hr_fleet_link *l, bool (*reached)(const struct hr_fleet_link *l))
 {
 	l->late = false;
+	uv_update_time(&l->loop); /* the loop has not run since the last answer */
 	uv_timer_start(&l->timer, fleet_link_late, ANSWER_MS, 0);
 	while (!reached(l) && l->error == 0 && !l->late)
 		uv_run(&l->loop, UV_RUN_ONCE);
@@ -183,6 +185,24 @@ static int fleet_link_report(const struct hr_fleet_link *l, char **ret_error)
 			    l->why != NULL ? l->why : "out of memory");
 }
 
+static void no_work(uv_work_t *work)
+{
+	(void)work;
+}
+
+/* Starts the threads of libuv with all signals blocked: the caller takes signals from a descriptor. */
+static void start_threads(uv_loop_t *loop)
+{
+	uv_work_t work;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	uv_queue_work(loop, &work, no_work, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	uv_run(loop, UV_RUN_DEFAULT);
+}
+
 int hr_fleet_link_open(const struct hr_address *to, struct hr_fleet_link **ret, char **ret_error)
 {
 	struct hr_fleet_link *l = calloc(1, sizeof(*l));
@@ -199,6 +219,7 @@ int hr_fleet_link_open(const struct hr_address *to, struct hr_fleet_link **ret, 
 		return r;
 	}
 	uv_loop_init(&l->loop);
+	start_threads(&l->loop);
 	uv_timer_init(&l->loop, &l->timer);
 	l->timer.data = l;
 	if (connect_as_user(l) == 0) {
@@ -240,7 +261,7 @@ int hr_fleet_link_ask(struct hr_fleet_link *l, const Headrace__Look *look, Headr
 		char text[512];
 
 		snprintf(text, sizeof(text),
-			 "%s does not answer: it may be older than this command", l->software);
+			 "%s does not answer; a collector of an older release cannot", l->software);
 		fleet_link_fail(l, -ETIMEDOUT, text);
 	}
 	return fleet_link_report(l, ret_error);

@@ -498,37 +498,38 @@ int hr_status_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_status_option_table, .argc = argc, .argv = argv, .next = 1};
-	const char *socket = NULL;
+	const char *socket = NULL, *collector = NULL;
 	bool json = false, watch = false, alone;
 	int id, verdict;
 
-	while ((id = hr_option_next(&o)) >= 0) {
+	while (o.next < argc) {
+		id = hr_option_next(&o);
+		if (id == HR_OPTION_BAD)
+			return HR_EXIT_USAGE;
 		if (id == 'h')
 			return hr_command_help("status");
 		json = json || id == 'j';
 		watch = watch || id == 'w';
 		if (id == OPT_SOCKET)
 			socket = o.value;
+		if (id != HR_OPTION_END || o.next == argc)
+			continue;
+		if (collector != NULL || !hr_fleet_is_collector(argv[o.next])) {
+			hr_report("unexpected argument: '%s'" HR_HINT
+				  "`headrace query` answers questions about jobs",
+				  argv[o.next]);
+			return HR_EXIT_USAGE;
+		}
+		collector = argv[o.next++];
 	}
-	if (id == HR_OPTION_BAD)
-		return HR_EXIT_USAGE;
-	if (o.next + 1 == argc && hr_fleet_is_collector(argv[o.next])) {
-		const struct hr_fleet_command c = {
-		    .collector = argv[o.next],
+	if (collector != NULL)
+		return hr_fleet_run(&(struct hr_fleet_command){
+		    .collector = collector,
 		    .every_ns = UINT64_C(1000000000),
 		    .count = watch ? 0 : 1,
 		    .json = json,
 		    .status = true,
-		};
-
-		return hr_fleet_run(&c);
-	}
-	if (o.next < argc) {
-		hr_report("unexpected argument: '%s'" HR_HINT
-			  "`headrace query` answers questions about jobs",
-			  argv[o.next]);
-		return HR_EXIT_USAGE;
-	}
+		});
 	alone = socket != NULL;
 	socket = hr_service_socket(socket);
 	verdict = status_print(socket, alone, json, false);

@@ -31,14 +31,15 @@
 
 enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
 
-#define VIEWS	    "rank worker process file mount class op"
-#define SORTS	    "time bytes ops latency"
-#define FLEET_SORTS "metadata bytes ops waiting" /* of a collector: Look.by in proto/wire.proto */
+#define VIEWS "rank worker process file mount class op"
+#define SORTS "time bytes ops latency"
+#define FLEET_SORTS                                                                                \
+	"metadata bytes ops waiting stuck" /* of a collector: Look.by in proto/wire.proto */
 
 const struct hr_option hr_top_option_table[] = {
     {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
-    {"sort", 's', "KEY", "time, bytes, ops, latency; of a COLLECTOR: metadata, waiting",
-     SORTS " metadata waiting"},
+    {"sort", 's', "KEY", "time, bytes, ops, latency; COLLECTOR: metadata, waiting, stuck",
+     SORTS " metadata waiting stuck"},
     {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
     {"all-columns", OPT_ALL_COLUMNS, NULL,

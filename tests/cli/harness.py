@@ -126,13 +126,16 @@ class LiveCase(Case):
         return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
 
 
-def start_collector(case):
-    """Starts a collector, which ends with the test. Returns its address."""
+def start_collector(case, address="tcp://127.0.0.1:0", kill=False):
+    """Starts a collector, which ends with the test; `kill`: first kills the one before. Returns its address."""
     log = os.path.join(case.dir, "collector.log")
+    if kill:
+        case.collector.kill()
+        case.collector.wait()
     with open(log, "wb") as to:
-        collector = subprocess.Popen([os.environ["HR_COLLECTOR"], "--store", os.path.join(case.dir, "collected"), "--listen", "tcp://127.0.0.1:0"],
-                                     stderr=to, env=clean_environment())
-    case.addCleanup(lambda: (collector.terminate(), collector.wait(20)))
+        case.collector = subprocess.Popen([os.environ["HR_COLLECTOR"], "--store", os.path.join(case.dir, "collected"), "--listen", address],
+                                          stderr=to, env=clean_environment())
+    case.addCleanup(lambda collector=case.collector: (collector.terminate(), collector.wait(20)))
 
     def listening():
         with open(log, encoding="utf-8") as f:

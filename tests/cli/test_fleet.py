@@ -2,10 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headrace top` and `status` of a real collector: a job that examines files in a loop comes first, with its user, folder and rate."""
 
+import fcntl
 import json
 import os
+import pty
 import pwd
+import select
+import signal
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -115,8 +121,62 @@ class Fleet(harness.Case):
         self.assertGreaterEqual(op["age_ns"], 5e9)
         self.assertRegex(self.look(), rf"no return for \S+ s: flock of {lock}, pid \d+ on ")
 
+    def test_screen(self):
+        """On a small terminal, with a pause longer than the limit of an answer; Ctrl-C restores the terminal."""
+        self.storm()
+        self.wait_for("the job", self.jobs)
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 60, 0, 0))
+        before = termios.tcgetattr(its)
+
+        def take_terminal():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        top = subprocess.Popen([harness.HEADRACE, "top", self.address], stdin=its, stdout=its, stderr=its, preexec_fn=take_terminal,
+                               env=harness.clean_environment(TERM="xterm", **self.here))
+        self.addCleanup(top.wait)
+        self.addCleanup(top.kill)
+        shown = b""
+
+        def shows(text):
+            nonlocal shown
+            if select.select([ours], [], [], 0.1)[0]:
+                shown += os.read(ours, 65536)
+            return text in shown.rsplit(b"\033[H", 1)[-1]
+        self.wait_for("the job on the screen", lambda: shows(b"storm "))
+        os.write(ours, b" ")
+        self.wait_for("the pause", lambda: shows(b"PAUSED"))
+        time.sleep(11)
+        os.write(ours, b"b ")
+        self.wait_for("the next view", lambda: shows(b"storm ") and not shows(b"PAUSED"))
+        os.write(ours, b"\003")
+        self.assertEqual(top.wait(10), -signal.SIGINT)
+        self.wait_for("the former screen", lambda: shown.endswith(b"\033[?1049l") or shows(b"\033[?1049l"))
+        self.assertEqual(termios.tcgetattr(its), before)
+        os.close(ours)
+        os.close(its)
+
+    def test_collector_that_is_restarted(self):
+        process = self.storm()
+        self.wait_for("the job", self.jobs)
+        top = subprocess.Popen([harness.HEADRACE, "top", self.address, "--json", "--count", "4"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=harness.clean_environment(**self.here))
+        self.assertIn('"storm"', top.stdout.readline())
+        harness.start_collector(self, self.address, kill=True)
+        out, err = top.communicate(timeout=60)
+        self.assertEqual((top.returncode, err, out.count("\n")), (0, "", 3))
+        process.stdin.close()  # before the collector ends, for which the run would wait
+        process.stdout.read()
+        process.wait(30)
+
+    def test_odd_names(self):
+        self.storm(b"u\xff\xe6\x97\xa5")
+        self.assertEqual(self.wait_for("the job", self.jobs)[0]["job"], "u\\xFF\u65e5")
+        self.assertIn("u\\xFF\u65e5", self.look())
+
     def test_mistakes(self):
-        self.assertEqual(self.jobs("nothing"), [])
+        self.look("nothing", status=1)
+        self.assertEqual(json.loads(self.headrace("status", self.address, "--json", env=self.here).stdout)["jobs"], [])
         self.look("--by", "rank", status=2)
         self.look("--sort", "latency", status=2)
         self.look("one", "two", status=2)
