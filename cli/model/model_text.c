@@ -30,7 +30,7 @@ static struct number number_text(double v)
 	snprintf(text.s, sizeof(text.s), "%.*e", DIGITS - 1,
 		 v); /* rounds, so that 0.9999 is 1.00 */
 	if (isfinite(v))
-		digits -= atoi(strchr(text.s, 'e') + 1);
+		digits -= (int)strtol(strchr(text.s, 'e') + 1, NULL, 10);
 
 	if (size != 0 && (size < 1e-3 || size >= 1e7))
 		snprintf(text.s, sizeof(text.s), "%.*g", DIGITS, v);
