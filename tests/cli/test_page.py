@@ -170,7 +170,7 @@ class Browsers(PageCase):
         self.assertEqual(seen["title"], "No training loop was recorded")
         paths = [row[0] for row in seen["sections"]["files"]["rows"]]
         for name in HOSTILE:
-            shown = "".join(c if c.isprintable() or ord(c) > 127 else f"\\x{ord(c):02X}" for c in name)
+            shown = "".join(c if c.isprintable() else "".join(f"\\x{byte:02X}" for byte in c.encode()) for c in name)
             self.assertTrue(any(path.endswith(shown) for path in paths), f"{shown}: {paths}")
         self.assertTrue(any(len(path) > 3700 for path in paths))
         self.assert_numbers(seen)
