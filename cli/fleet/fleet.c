@@ -193,9 +193,9 @@ static void fleet_fetch(struct fleet *f)
 	uint64_t began = hr_now_ns(CLOCK_MONOTONIC), now;
 	Headrace__Wire *answer = NULL;
 	char *error = NULL;
-	int r;
+	int r = 0;
 
-	while ((r = fleet_ask(f, &answer, &error)) < 0 && !f->over) {
+	while (!f->over && (r = fleet_ask(f, &answer, &error)) < 0) {
 		now = hr_now_ns(CLOCK_MONOTONIC);
 		if (f->answers == 0 || r == -EACCES || now - began > RETRY_NS)
 			fleet_fail(f, r, error);
@@ -204,7 +204,7 @@ static void fleet_fetch(struct fleet *f)
 		free(error);
 		error = NULL;
 	}
-	if (r < 0)
+	if (answer == NULL)
 		return;
 	headrace__wire__free_unpacked(f->answer, NULL);
 	f->answer = answer;
