@@ -14,8 +14,7 @@
 
 enum hr_exit {
 	HR_EXIT_USAGE = 2,
-	HR_EXIT_NO_SERVICE =
-	    69, /* no headraced or collector answers; EX_UNAVAILABLE of sysexits.h */
+	HR_EXIT_NO_SERVICE = 69,    /* no headraced or collector answers (EX_UNAVAILABLE) */
 	HR_EXIT_STORE_FAILED = 125, /* `headrace run` has not started CMD */
 	HR_EXIT_NOT_EXECUTABLE = 126,
 	HR_EXIT_NOT_FOUND = 127,

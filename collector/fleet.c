@@ -10,21 +10,6 @@
 #define SECOND_NS   1e9
 #define INTERVAL_NS UINT64_C(60000000000) /* a longer interval is a mistake of the sender */
 
-int hr_fleet_new(struct hr_fleet **ret)
-{
-	struct hr_fleet *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return -ENOMEM;
-	*ret = f;
-	return 0;
-}
-
-void hr_fleet_free(struct hr_fleet *f)
-{
-	free(f);
-}
-
 struct hr_fleet_stream *hr_fleet_add(struct hr_fleet *f, const Headrace__Open *open)
 {
 	struct hr_fleet_stream *s = calloc(1, sizeof(*s));

@@ -18,11 +18,12 @@
 #include "common/arena.h"
 #include "proto/wire.pb-c.h"
 
-struct hr_fleet;
 struct hr_fleet_stream;
 
-int hr_fleet_new(struct hr_fleet **ret);
-void hr_fleet_free(struct hr_fleet *f); /* after all streams are removed; accepts NULL */
+/* Zeroed memory is a fleet without streams. */
+struct hr_fleet {
+	struct hr_fleet_stream *first;
+};
 
 /* Adds a stream without a Now. NULL: no memory. */
 struct hr_fleet_stream *hr_fleet_add(struct hr_fleet *f, const Headrace__Open *open);

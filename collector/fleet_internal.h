@@ -50,10 +50,6 @@ struct hr_fleet_stream {
 	struct hr__fleet_now now;
 };
 
-struct hr_fleet {
-	struct hr_fleet_stream *first;
-};
-
 static inline double hr__rate_ops(const struct hr__rate *r)
 {
 	return r->metadata + r->reads + r->writes;

@@ -7,6 +7,7 @@
 
 #include "collector/fleet_internal.h"
 #include "common/array.h"
+#include "common/fnv.h"
 #include "common/map64.h"
 #include "common/rows.h"
 
@@ -37,8 +38,8 @@ struct fleet_stuck {
 
 struct fleet_job {
 	const struct hr_fleet_stream *stream; /* one of them, for names */
-	uint32_t nodes, silent, processes, ranks, loops, stuck_total;
-	struct hr_map64 by_node; /* hash of the name */
+	uint32_t silent, processes, ranks, loops, stuck_total;
+	struct hr_map64 nodes; /* hashes of their names */
 	double waiting, steps;
 	uint64_t lost;
 	struct hr__rate rate;
@@ -61,18 +62,9 @@ struct fleet_sums {
 	double waiting;
 };
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
-{
-	const uint8_t *b = bytes;
-
-	for (size_t i = 0; i < n; i++)
-		hash = hr_mix64(hash * 31 + b[i] + 1);
-	return hr_mix64(hash + n);
-}
-
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	return hash_bytes(hash, text, strlen(text));
+	return hr_fnv(hash, text, strlen(text) + 1);
 }
 
 static bool same_path(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b)
@@ -84,7 +76,7 @@ static bool same_path(const ProtobufCBinaryData *a, const ProtobufCBinaryData *b
 
 static struct fleet_mount *mount_sum_of(struct fleet_mounts *m, const struct hr__fleet_mount *of)
 {
-	uint64_t hash = hash_bytes(hash_text(0, of->fs_type), of->path.data, of->path.len);
+	uint64_t hash = hr_fnv(hash_text(HR_FNV_BASIS, of->fs_type), of->path.data, of->path.len);
 	uint32_t i = hr_map64_get(&m->by_name, hash);
 
 	if (i != HR_MAP64_NONE)
@@ -104,13 +96,16 @@ static void mount_sums_done(struct fleet_mounts *m)
 
 static struct fleet_job *job_of(struct fleet_sums *l, const struct hr_fleet_stream *s)
 {
-	uint64_t hash = hash_text(hash_text(s->now.uid, s->cluster), s->job) + s->attempt;
-	uint32_t i = hr_map64_get(&l->by_name, hr_mix64(hash));
+	uint64_t hash = hr_fnv(hash_text(hash_text(HR_FNV_BASIS, s->cluster), s->job), &s->attempt,
+			       sizeof(s->attempt));
+	uint32_t i;
 
+	hash = hr_fnv(hash, &s->now.uid, sizeof(s->now.uid));
+	i = hr_map64_get(&l->by_name, hash);
 	if (i != HR_MAP64_NONE)
 		return &l->jobs[i];
 	if (!hr_array_reserve(l->jobs, l->n, l->room) ||
-	    hr_map64_set(&l->by_name, hr_mix64(hash), (uint32_t)l->n))
+	    hr_map64_set(&l->by_name, hash, (uint32_t)l->n))
 		return NULL;
 	l->jobs[l->n] = (struct fleet_job){.stream = s};
 	return &l->jobs[l->n++];
@@ -168,11 +163,8 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 		return 0;
 	}
 	j->stuck_total += s->now.stuck_total;
-	if (hr_map64_get(&j->by_node, hash_text(0, s->node)) == HR_MAP64_NONE) {
-		if (hr_map64_set(&j->by_node, hash_text(0, s->node), 0))
-			return -ENOMEM;
-		j->nodes++;
-	}
+	if (hr_map64_set(&j->nodes, hash_text(HR_FNV_BASIS, s->node), 0))
+		return -ENOMEM;
 	j->processes += s->now.processes;
 	j->ranks += s->now.ranks;
 	j->loops += s->now.loops;
@@ -261,8 +253,9 @@ static const struct {
 	const char *name;
 	double (*value)(const struct fleet_job *j);
 } orders[] = {
-    {"ops", by_ops},	     {"metadata", by_metadata}, {"bytes", by_bytes},
-    {"waiting", by_waiting}, {"stuck", by_stuck},
+#define ORDER(name) {#name, by_##name},
+    HR_FLEET_ORDERS(ORDER)
+#undef ORDER
 };
 
 static int jobs_most_first(const void *a, const void *b, void *value)
@@ -364,7 +357,7 @@ static void put_job(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob 
 	m->name = j->stream->now.name;
 	m->uid = j->stream->now.uid;
 	m->user = j->stream->now.user;
-	m->nodes = j->nodes;
+	m->nodes = j->nodes.used;
 	m->silent_nodes = j->silent;
 	m->processes = j->processes;
 	m->ranks = j->ranks;
@@ -404,7 +397,7 @@ static void look_done(struct fleet_sums *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		mount_sums_done(&l->jobs[i].mounts);
-		hr_map64_done(&l->jobs[i].by_node);
+		hr_map64_done(&l->jobs[i].nodes);
 		free(l->jobs[i].folders);
 		free(l->jobs[i].stuck);
 	}

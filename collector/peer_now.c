@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What jobs do now: takes Now from nodes, and answers Look (fleet.h). */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "collector/peers_internal.h"
+#include "common/fnv.h"
 #include "common/map64.h"
 #include "common/now.h"
 #include "net/wire.h"
@@ -11,12 +13,11 @@
 
 void hr__peer_now(struct hr__peer *p, const Headrace__Now *now)
 {
-	bool own_jobs = p->who.user && !p->who.any_node && !p->who.one_node;
 	struct hr__chan *chan = hr__peer_chan(p, now->channel);
 
 	if (!chan || !chan->live || chan->opening)
 		return;
-	if (own_jobs && now->uid != p->who.uid) {
+	if (hr_who_own_jobs(&p->who) && now->uid != p->who.uid) {
 		hr__peer_complain(p, "now",
 				  "user %u states that a job of user %u does I/O: ignored",
 				  p->who.uid, now->uid);
@@ -32,7 +33,7 @@ int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, struct hr_arena *m
 {
 	const Headrace__Look all = HEADRACE__LOOK__INIT;
 
-	return hr_fleet_look(p->fleet, &all, &(struct hr_fleet_view){.all = true}, max_jobs,
+	return hr_fleet_look(&p->fleet, &all, &(struct hr_fleet_view){.all = true}, max_jobs,
 			     uv_now(p->loop), memory, ret);
 }
 
@@ -42,14 +43,10 @@ static void count_nodes(const struct hr_peers *peers, Headrace__Fleet *m)
 	struct hr_map64 names = {0};
 
 	for (const struct hr__peer *p = peers->first; p; p = p->next) {
-		uint64_t hash = 0;
-
 		m->streams += (uint32_t)p->n_chans;
-		if (p->n_chans == 0)
-			continue;
-		for (const char *c = p->node; *c; c++)
-			hash = hr_mix64(hash * 31 + (uint8_t)*c);
-		(void)hr_map64_set(&names, hash, 0);
+		if (p->n_chans > 0)
+			(void)hr_map64_set(&names, hr_fnv(HR_FNV_BASIS, p->node, strlen(p->node)),
+					   0);
 	}
 	m->nodes = names.used;
 	hr_map64_done(&names);
@@ -61,7 +58,7 @@ static int answer(struct hr__peer *p, const Headrace__Look *look, size_t max_job
 	const struct hr_fleet_view view = {.all = p->who.operator_, .uid = p->who.uid};
 	Headrace__Fleet fleet;
 	struct hr_arena memory = {0};
-	int r = hr_fleet_look(p->peers->fleet, look, &view, max_jobs, uv_now(p->peers->loop),
+	int r = hr_fleet_look(&p->peers->fleet, look, &view, max_jobs, uv_now(p->peers->loop),
 			      &memory, &fleet);
 
 	if (r == 0) {

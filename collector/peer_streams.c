@@ -190,8 +190,7 @@ static const char *refusal(const struct hr__peer *p, const Headrace__Open *o)
 
 void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 {
-	struct hr_ingest_right right = {.own_jobs =
-					    p->who.user && !p->who.any_node && !p->who.one_node,
+	struct hr_ingest_right right = {.own_jobs = hr_who_own_jobs(&p->who),
 					.node = p->who.any_node || p->who.one_node,
 					.uid = p->who.uid};
 	const char *why = refusal(p, o);
@@ -224,7 +223,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		nack(p, o->channel, "error", "out of memory");
 		return;
 	}
-	chan->live = hr_fleet_add(p->peers->fleet, o);
+	chan->live = hr_fleet_add(&p->peers->fleet, o);
 	peer_streams_put(chan, &p->chans);
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;

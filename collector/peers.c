@@ -423,10 +423,8 @@ int hr_peers_new(uv_loop_t *loop, const struct hr_peers_config *config, struct h
 {
 	struct hr_peers *p = calloc(1, sizeof(*p));
 
-	if (!p || hr_fleet_new(&p->fleet) < 0) {
-		free(p);
+	if (!p)
 		return -ENOMEM;
-	}
 	p->loop = loop;
 	p->config = *config;
 	p->ingest = ingest;
@@ -444,7 +442,6 @@ void hr_peers_free(struct hr_peers *p)
 		next = chan->next;
 		free(chan);
 	}
-	hr_fleet_free(p ? p->fleet : NULL);
 	free(p);
 }
 

@@ -73,7 +73,7 @@ struct hr_peers {
 	struct hr_peers_config config;
 	struct hr_ingest *ingest;
 	struct hr_queries *queries;
-	struct hr_fleet *fleet;
+	struct hr_fleet fleet;
 	struct hr__peer *first, **last;
 	size_t n, n_strange, n_paused;
 	uint64_t n_refused; /* refused peers since the start */

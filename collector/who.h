@@ -49,6 +49,12 @@ struct hr_who_rules {
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);
 
+/* Whether the peer may stream only jobs of its own user. */
+static inline bool hr_who_own_jobs(const struct hr_who *w)
+{
+	return w->user && !w->any_node && !w->one_node;
+}
+
 /*
  * Returns whether `node` is the CN of the certificate of a peer with `one_node`, or the first label
  * of this CN.

@@ -96,6 +96,15 @@ const Headrace__LiveMount *hr_live_mount(const Headrace__LiveJob *m, uint32_t mo
 	return NULL;
 }
 
+uint32_t hr_live_count(const Headrace__LiveJob *m)
+{
+	uint32_t n = m->processes_cut;
+
+	for (size_t i = 0; i < m->n_processes; i++)
+		n += hr_live_lives(m->processes[i]);
+	return n;
+}
+
 const Headrace__LiveRow *hr_live_row_before(const Headrace__LiveJob *before, size_t *at,
 					    const Headrace__LiveRow *r)
 {

@@ -29,6 +29,15 @@ const Headrace__LiveProcess *hr_live_process(const Headrace__LiveJob *m, uint64_
 const Headrace__LiveFile *hr_live_file(const Headrace__LiveJob *m, uint32_t file);
 const Headrace__LiveMount *hr_live_mount(const Headrace__LiveJob *m, uint32_t mount);
 
+/* Whether it is one process, which has not ended. */
+static inline bool hr_live_lives(const Headrace__LiveProcess *p)
+{
+	return p->pid != 0 && p->end_ns == 0;
+}
+
+/* Returns the number of live processes, also of those that the picture leaves out. */
+uint32_t hr_live_count(const Headrace__LiveJob *m);
+
 /*
  * Return the same row of an earlier picture; NULL: it has none. Call them for all rows in their
  * order, with *at 0 for the first one. A row that sums up ended processes is its own earlier row:

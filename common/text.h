@@ -20,8 +20,9 @@
 
 /*
  * Escapes `n` bytes: doubles `\`, and writes control bytes (C0, DEL, C1, and those of writing
- * direction) and bytes that are not UTF-8 as `\xHH`. Writes at most out_bytes - 1 characters and a NUL, and never a part of an
- * escape. Returns the length of the whole text, as snprintf does. 4 * n + 1 bytes always suffice.
+ * direction) and bytes that are not UTF-8 as `\xHH`. Writes at most out_bytes - 1 characters and a
+ * NUL, and never a part of an escape. Returns the length of the whole text, as snprintf does.
+ * 4 * n + 1 bytes always suffice.
  */
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n);
 
@@ -129,6 +130,8 @@ void hr_json_int(struct hr_json *j, const char *key, int64_t value);
 void hr_json_double(struct hr_json *j, const char *key, double value);
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);
+/* Writes the number before `plus1`, as messages have ranks and workers. 0 becomes null. */
+void hr_json_plus1(struct hr_json *j, const char *key, uint32_t plus1);
 void hr_json_raw(struct hr_json *j, const char *key, const char *json); /* `json` is JSON already */
 
 #endif

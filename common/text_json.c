@@ -135,3 +135,11 @@ void hr_json_null(struct hr_json *j, const char *key)
 {
 	hr_json_raw(j, key, "null");
 }
+
+void hr_json_plus1(struct hr_json *j, const char *key, uint32_t plus1)
+{
+	if (plus1 > 0)
+		hr_json_uint(j, key, plus1 - 1);
+	else
+		hr_json_null(j, key);
+}

@@ -42,7 +42,10 @@ static void evidence_take(struct hr__evidence *e, const struct hr_model_sample *
 	e->n_values += n > 0 ? (double)n : 1;
 }
 
-/* Lowers the weights so that the variance of a mean includes `usual`, which repetitions do not lower. */
+/*
+ * Lowers the weights so that the variance of a mean includes `usual`, which repetitions do not
+ * lower.
+ */
 static void evidence_add_usual(struct hr__evidence *e, const struct hr_model_samples *s)
 {
 	double noise = e->noise * e->noise, usual = s->usual * s->usual;

@@ -30,6 +30,11 @@ bool hr_address_is(const char *text)
 	return after(text, TCP) || after(text, LOCAL);
 }
 
+bool hr_address_meant(const char *text)
+{
+	return strstr(text, "://") != NULL;
+}
+
 static int parse_local(const char *path, size_t n, struct hr_address *a)
 {
 	if (n < 2 || path[0] != '/' || n >= sizeof(a->host))

@@ -73,6 +73,9 @@ int hr_conn_send(struct hr_conn *c, uint8_t *buf, size_t bytes);
 struct Headrace__Wire;
 int hr_conn_send_now(struct hr_conn *c, const struct Headrace__Wire *msg);
 
+/* Sends the Hello of a client that sends no streams. `munge`: its credential; NULL: none. */
+int hr_conn_hello(struct hr_conn *c, const char *software, const char *munge);
+
 /* Answers a Ping with the clocks of this machine. Returns what hr_conn_send_now returns. */
 int hr_conn_pong(struct hr_conn *c, uint64_t id);
 

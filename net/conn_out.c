@@ -272,6 +272,17 @@ int hr_conn_send_now(struct hr_conn *c, const Headrace__Wire *msg)
 	return r < 0 ? r : hr_conn_send(c, buf, bytes);
 }
 
+int hr_conn_hello(struct hr_conn *c, const char *software, const char *munge)
+{
+	Headrace__Hello hello = HEADRACE__HELLO__INIT;
+
+	hello.min_version = HR_WIRE_VERSION_MIN;
+	hello.max_version = HR_WIRE_VERSION;
+	hello.software = (char *)(uintptr_t)software;
+	hello.munge = munge ? (char *)(uintptr_t)munge : hello.munge;
+	return hr_conn_send_now(c, HR_WIRE(HELLO, hello, &hello));
+}
+
 int hr_conn_pong(struct hr_conn *c, uint64_t id)
 {
 	Headrace__Pong pong = HEADRACE__PONG__INIT;

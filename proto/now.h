@@ -13,6 +13,9 @@
 #define HR_NOW_EVERY_MS 1000u
 #define HR_NOW_FRESH_MS 5000u /* a node without a Now for longer is silent, and has no rates */
 
+/* X(NAME): which jobs of a Fleet come first (Look.by) */
+#define HR_FLEET_ORDERS(X) X(metadata) X(bytes) X(ops) X(waiting) X(stuck)
+
 /* These keep a Fleet below HR_WIRE_MAX_BYTES. */
 #define HR_FLEET_JOBS	    250u
 #define HR_FLEET_MOUNTS	    64u

@@ -184,7 +184,7 @@ static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRES
 			     size_t *ret_n)
 {
 	char *error = NULL;
-	bool good = operand == NULL || strstr(operand, "://") == NULL ||
+	bool good = operand == NULL || !hr_address_meant(operand) ||
 		    hr_address_parse_targets(operand, to, HR_ADDRESSES_MAX, ret_n, &error) == 0;
 
 	if (!good)

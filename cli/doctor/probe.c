@@ -40,15 +40,10 @@ static void on_silence(uv_timer_t *timer)
 
 static void probe_on_ready(void *self)
 {
-	Headrace__Hello body = HEADRACE__HELLO__INIT;
 	struct attempt *a = self;
 
 	hr_conn_peer(a->conn, &a->p->peer);
-	body.min_version = HR_WIRE_VERSION_MIN;
-	body.max_version = HR_WIRE_VERSION;
-	body.software = "headrace doctor " HEADRACE_VERSION;
-	body.munge = a->p->identity.munge != NULL ? a->p->identity.munge : "";
-	hr_conn_send_now(a->conn, HR_WIRE(HELLO, hello, &body));
+	hr_conn_hello(a->conn, "headrace doctor " HEADRACE_VERSION, a->p->identity.munge);
 	uv_timer_start(&a->timer, on_silence, GREETING_MS, 0);
 }
 

@@ -12,12 +12,17 @@
 #include "cli/cli.h"
 #include "cli/screen.h"
 #include "common/now.h"
+#include "proto/now.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define BY_KEYS	  "mbown"		/* keys that set the order, as in by_words */
 #define RETRY_NS  UINT64_C(10000000000) /* how long a lost collector is tried again */
 
-static const char *const by_words[] = {"metadata", "bytes", "ops", "waiting", "stuck"};
+static const char *const by_words[] = {
+#define ORDER(name) #name,
+    HR_FLEET_ORDERS(ORDER)
+#undef ORDER
+};
 
 struct fleet {
 	const struct hr_fleet_command *command;
@@ -31,11 +36,6 @@ struct fleet {
 	bool again; /* an answer in another order is wanted at once */
 	int status, signal;
 };
-
-bool hr_fleet_is_collector(const char *operand)
-{
-	return operand != NULL && strstr(operand, "://") != NULL;
-}
 
 static void fleet_end(struct fleet *f, int status)
 {
@@ -223,7 +223,7 @@ static void fleet_loop(struct fleet *f)
 {
 	const struct hr_fleet_command *c = f->command;
 
-	/* The first answer comes before the screen opens, so that an error is an ordinary message. */
+	/* The first answer comes before the screen opens: an error is then an ordinary message. */
 	for (fleet_fetch(f); !f->over; fleet_fetch(f)) {
 		uint64_t until = hr_now_ns(CLOCK_MONOTONIC) + c->every_ns;
 

@@ -21,9 +21,6 @@ struct hr_fleet_command {
 	bool status; /* a line for each job, and no screen */
 };
 
-/* Whether an operand names a collector. */
-bool hr_fleet_is_collector(const char *operand);
-
 /* Returns the exit status of the command: 0, 1, HR_EXIT_USAGE or HR_EXIT_NO_SERVICE. */
 int hr_fleet_run(const struct hr_fleet_command *c);
 
@@ -31,7 +28,9 @@ int hr_fleet_run(const struct hr_fleet_command *c);
 
 struct hr_fleet_link;
 
-/* Connects, and waits for the collector. Returns 0 or -errno; *ret_error (malloc'ed) is a sentence. */
+/*
+ * Connects, and waits for the collector. Returns 0 or -errno; *ret_error (malloc'ed) is a sentence.
+ */
 int hr_fleet_link_open(const struct hr_address *to, struct hr_fleet_link **ret, char **ret_error);
 void hr_fleet_link_close(struct hr_fleet_link *l); /* accepts NULL */
 

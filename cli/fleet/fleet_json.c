@@ -24,14 +24,6 @@ static void put_text(struct hr_json *j, const char *key, const char *text)
 	hr_json_path(j, key, text, strlen(text));
 }
 
-static void put_rank_number(struct hr_json *j, const char *key, uint32_t plus1)
-{
-	if (plus1 > 0)
-		hr_json_uint(j, key, plus1 - 1);
-	else
-		hr_json_null(j, key);
-}
-
 static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mounts, bool jobs)
 {
 	hr_json_array(j, "mounts");
@@ -57,7 +49,7 @@ static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 	}
 	hr_json_object(j, "busiest_rank");
 	put_text(j, "node", r->node);
-	put_rank_number(j, "rank", r->rank_plus1);
+	hr_json_plus1(j, "rank", r->rank_plus1);
 	put_rate(j, r->rate);
 	hr_json_end(j);
 }
@@ -79,8 +71,8 @@ static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 {
 	hr_json_object(j, NULL);
 	put_text(j, "node", s->node);
-	put_rank_number(j, "rank", s->op->rank_plus1);
-	put_rank_number(j, "worker", s->op->worker_plus1);
+	hr_json_plus1(j, "rank", s->op->rank_plus1);
+	hr_json_plus1(j, "worker", s->op->worker_plus1);
 	hr_json_uint(j, "pid", s->op->pid);
 	hr_json_uint(j, "tid", s->op->tid);
 	put_text(j, "op", s->op->op);

@@ -24,39 +24,36 @@ static void end_line(struct fleet_page *p)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* Returns a text of another machine, escaped (malloc'ed). */
-static char *shown(const char *text)
+/* Prints bytes of another machine, escaped. */
+static void put_bytes(struct fleet_page *p, const void *bytes, size_t n)
 {
-	char *escaped = hr_text_escaped(text, strlen(text));
+	char *escaped = hr_text_escaped(bytes, n);
 
-	return escaped != NULL ? escaped : strdup("?");
+	fputs(escaped != NULL ? escaped : "?", p->out);
+	free(escaped);
 }
 
-static char *shown_path(const ProtobufCBinaryData *path)
+static void put_text(struct fleet_page *p, const char *text)
 {
-	char *escaped = hr_text_escaped(path->data, path->len);
-
-	return escaped != NULL ? escaped : strdup("?");
+	put_bytes(p, text, strlen(text));
 }
 
-/* Prints an escaped text in `width` cells, cut and padded, and a blank. */
-static void put_cell(struct fleet_page *p, const char *escaped, unsigned width)
+/* Prints them in `width` cells, cut and padded, and a blank. */
+static void put_cell(struct fleet_page *p, const void *bytes, size_t n, unsigned width)
 {
 	struct hr_screen_text cell = {0};
+	char *escaped = hr_text_escaped(bytes, n);
 
 	hr_screen_text_fit(&cell, escaped != NULL ? escaped : "?", width, HR_SCREEN_CUT_END, true);
 	fwrite(cell.s, 1, cell.bytes, p->out);
 	fputc(' ', p->out);
 	hr_screen_text_done(&cell);
+	free(escaped);
 }
 
-/* The same for a text of another machine. */
-static void put_text(struct fleet_page *p, const char *text, unsigned width)
+static void put_text_cell(struct fleet_page *p, const char *text, unsigned width)
 {
-	char *escaped = shown(text);
-
-	put_cell(p, escaped, width);
-	free(escaped);
+	put_cell(p, text, strlen(text), width);
 }
 
 static double bytes_of(const Headrace__FleetRate *r)
@@ -124,8 +121,8 @@ static void put_job_row(struct fleet_page *p, const Headrace__FleetJob *j)
 	char user[16], waiting[48] = "-", steps[32] = "-";
 
 	snprintf(user, sizeof(user), "%u", j->uid);
-	put_text(p, j->job, 14);
-	put_text(p, j->user[0] != '\0' ? j->user : user, 8);
+	put_text_cell(p, j->job, 14);
+	put_text_cell(p, j->user[0] != '\0' ? j->user : user, 8);
 	fprintf(p->out, "%5u ", j->nodes);
 	if (j->nodes > 0)
 		put_rates(p, j->rate);
@@ -140,26 +137,25 @@ static void put_job_row(struct fleet_page *p, const Headrace__FleetJob *j)
 	end_line(p);
 }
 
+static bool has_most(const Headrace__FleetJob *j)
+{
+	return ops_of(j->rate) > 0 && j->rank != NULL;
+}
+
 /* "  most: rank 3 on n12 (98 %), in /scratch/many (97 %)" */
 static void put_most(struct fleet_page *p, const Headrace__FleetJob *j)
 {
-	double all = ops_of(j->rate);
-	char *text;
-
-	if (!(all > 0) || j->rank == NULL)
+	if (!has_most(j))
 		return;
-	text = shown(j->rank->node);
 	fputs("  most: ", p->out);
 	if (j->rank->rank_plus1 > 0)
 		fprintf(p->out, "rank %u on ", j->rank->rank_plus1 - 1);
-	fprintf(p->out, "%s (%.0f %%)", text != NULL ? text : "?",
-		100 * ops_of(j->rank->rate) / all);
-	free(text);
+	put_text(p, j->rank->node);
+	fprintf(p->out, " (%.0f %%)", 100 * ops_of(j->rank->rate) / ops_of(j->rate));
 	if (j->folder != NULL && j->folder->share > 0) {
-		text = shown_path(&j->folder->path);
-		fprintf(p->out, ", in %s (%.0f %%)", text != NULL ? text : "?",
-			100 * j->folder->share);
-		free(text);
+		fputs(", in ", p->out);
+		put_bytes(p, j->folder->path.data, j->folder->path.len);
+		fprintf(p->out, " (%.0f %%)", 100 * j->folder->share);
 	}
 	end_line(p);
 }
@@ -167,28 +163,25 @@ static void put_most(struct fleet_page *p, const Headrace__FleetJob *j)
 static void put_stuck(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	const Headrace__FleetStuck *s = j->n_stuck > 0 ? j->stuck[0] : NULL;
-	char *path, *op, *node;
 
 	if (s == NULL || s->op == NULL)
 		return;
-	path = shown_path(&s->op->path);
-	op = shown(s->op->op);
-	node = shown(s->node);
-	fprintf(p->out, "  no return for %s: %s", hr_text_duration(s->op->age_ns).s, op);
-	if (path != NULL && path[0] != '\0')
-		fprintf(p->out, " of %s", path);
+	fprintf(p->out, "  no return for %s: ", hr_text_duration(s->op->age_ns).s);
+	put_text(p, s->op->op);
+	if (s->op->path.len > 0) {
+		fputs(" of ", p->out);
+		put_bytes(p, s->op->path.data, s->op->path.len);
+	}
 	fputs(",", p->out);
 	if (s->op->rank_plus1 > 0)
 		fprintf(p->out, " rank %u", s->op->rank_plus1 - 1);
 	if (s->op->worker_plus1 > 0)
 		fprintf(p->out, " worker %u", s->op->worker_plus1 - 1);
-	fprintf(p->out, " pid %u on %s", s->op->pid, node);
+	fprintf(p->out, " pid %u on ", s->op->pid);
+	put_text(p, s->node);
 	if (j->n_stuck > 1)
 		fprintf(p->out, ", and %zu more", j->n_stuck - 1);
 	end_line(p);
-	free(path);
-	free(op);
-	free(node);
 }
 
 static void put_problems(struct fleet_page *p, const Headrace__FleetJob *j)
@@ -206,8 +199,8 @@ static void put_problems(struct fleet_page *p, const Headrace__FleetJob *j)
 
 static size_t lines_of(const Headrace__FleetJob *j, bool brief)
 {
-	return 1 + (!brief && ops_of(j->rate) > 0 && j->rank != NULL) + (j->n_stuck > 0) +
-	       (j->silent_nodes > 0) + (j->lost > 0);
+	return 1 + (!brief && has_most(j)) + (j->n_stuck > 0) + (j->silent_nodes > 0) +
+	       (j->lost > 0);
 }
 
 /* Leaves `keep` lines for what follows. */
@@ -243,15 +236,12 @@ static void put_jobs(struct fleet_page *p, const struct hr_fleet_display *d, siz
 
 static void put_mount(struct fleet_page *p, const Headrace__FleetMount *m)
 {
-	char *path = shown_path(&m->path), *job = shown(m->job);
-
-	put_cell(p, path, 20);
-	put_text(p, m->fs_type, 8);
+	put_cell(p, m->path.data, m->path.len, 20);
+	put_text_cell(p, m->fs_type, 8);
 	put_rates(p, m->rate);
-	fprintf(p->out, "  %.0f %% job %s", 100 * m->share, job != NULL ? job : "?");
+	fprintf(p->out, "  %.0f %% job ", 100 * m->share);
+	put_text(p, m->job);
 	end_line(p);
-	free(path);
-	free(job);
 }
 
 static void put_mounts(struct fleet_page *p, const Headrace__Fleet *f, size_t n)

@@ -41,14 +41,9 @@ static void fleet_link_fail(struct hr_fleet_link *l, int error, const char *why)
 
 static void fleet_link_ready(void *self)
 {
-	Headrace__Hello body = HEADRACE__HELLO__INIT;
 	struct hr_fleet_link *l = self;
 
-	body.min_version = HR_WIRE_VERSION_MIN;
-	body.max_version = HR_WIRE_VERSION;
-	body.software = "headrace " HEADRACE_VERSION;
-	body.munge = l->identity.munge != NULL ? l->identity.munge : "";
-	hr_conn_send_now(l->conn, HR_WIRE(HELLO, hello, &body));
+	hr_conn_hello(l->conn, "headrace " HEADRACE_VERSION, l->identity.munge);
 }
 
 static void fleet_link_take(struct hr_fleet_link *l, Headrace__Wire *msg)
@@ -190,7 +185,7 @@ static void no_work(uv_work_t *work)
 	(void)work;
 }
 
-/* Starts the threads of libuv with all signals blocked: the caller takes signals from a descriptor. */
+/* Starts the threads of libuv with all signals blocked: the caller reads them from a descriptor. */
 static void start_threads(uv_loop_t *loop)
 {
 	uv_work_t work;

@@ -186,14 +186,10 @@ static int query_remote_queue(struct remote *r, Headrace__Wire *msg)
 
 static void hello(void *self)
 {
-	Headrace__Hello body = HEADRACE__HELLO__INIT;
 	struct remote *r = self;
 
-	body.min_version = HR_WIRE_VERSION_MIN;
-	body.max_version = HR_WIRE_VERSION;
-	body.software = "headrace " HEADRACE_VERSION;
-	body.munge = r->identity.munge != NULL ? r->identity.munge : "";
-	query_remote_send(r, HR_WIRE(HELLO, hello, &body));
+	r->sent_ms = uv_now(&r->loop);
+	hr_conn_hello(r->conn, "headrace " HEADRACE_VERSION, r->identity.munge);
 }
 
 /* Returns the words of the query (malloc'ed), with absolute paths. NULL: no memory. */

@@ -17,6 +17,7 @@
 #include "cli/stores.h"
 #include "common/outfile.h"
 #include "common/text.h"
+#include "net/address.h"
 
 enum { OPT_JOB = 256, OPT_JSON, OPT_SERVE, OPT_PORT };
 
@@ -111,7 +112,7 @@ static char *default_name(const char *store)
 	const char *name;
 	char *text;
 
-	if (strstr(store, "://") != NULL)
+	if (hr_address_meant(store))
 		return strdup("headrace-report.html");
 	while (n > 1 && store[n - 1] == '/')
 		n--;

@@ -29,7 +29,7 @@ int hr_run_uplink_check(const char *store)
 	size_t n;
 	int r;
 
-	if (store == NULL || (!hr_address_is(store) && strstr(store, "://") == NULL))
+	if (store == NULL || !hr_address_meant(store))
 		return 1;
 	r = hr_address_parse_targets(store, to, HR_ADDRESSES_MAX, &n, &error);
 	if (r < 0)

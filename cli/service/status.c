@@ -514,7 +514,7 @@ int hr_status_main(int argc, char **argv)
 			socket = o.value;
 		if (id != HR_OPTION_END || o.next == argc)
 			continue;
-		if (collector != NULL || !hr_fleet_is_collector(argv[o.next])) {
+		if (collector != NULL || !hr_address_meant(argv[o.next])) {
 			hr_report("unexpected argument: '%s'" HR_HINT
 				  "`headrace query` answers questions about jobs",
 				  argv[o.next]);

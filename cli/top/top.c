@@ -17,6 +17,7 @@
 #include "cli/screen.h"
 #include "common/now.h"
 #include "common/text.h"
+#include "proto/now.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define EVERY_MIN (SECOND_NS / 10)
@@ -31,10 +32,10 @@
 
 enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
 
-#define VIEWS "rank worker process file mount class op"
-#define SORTS "time bytes ops latency"
-#define FLEET_SORTS                                                                                \
-	"metadata bytes ops waiting stuck" /* of a collector: Look.by in proto/wire.proto */
+#define VIEWS	    "rank worker process file mount class op"
+#define SORTS	    "time bytes ops latency"
+#define ORDER(name) " " #name
+#define FLEET_SORTS (HR_FLEET_ORDERS(ORDER) + 1) /* of a collector */
 
 const struct hr_option hr_top_option_table[] = {
     {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
@@ -386,7 +387,7 @@ static bool top_set_option(struct top *t, int id, const char *value)
 	return i >= 0;
 }
 
-/* Takes --by and --sort for a job of this machine. Returns false after it has reported a mistake. */
+/* Takes --by and --sort for a job of this machine. False: it has reported a mistake. */
 static bool take_view(struct top *t)
 {
 	int by = 0, sort = 0;
@@ -447,7 +448,7 @@ int hr_top_main(int argc, char **argv)
 		if (id == HR_OPTION_BAD || (id >= 0 && !top_set_option(&t, id, o.value)))
 			return HR_EXIT_USAGE;
 		if (id == HR_OPTION_END && o.next < argc && !t.job && !t.collector &&
-		    hr_fleet_is_collector(argv[o.next])) {
+		    hr_address_meant(argv[o.next])) {
 			t.collector = argv[o.next++];
 		} else if (id == HR_OPTION_END && o.next < argc) {
 			if (t.job) {

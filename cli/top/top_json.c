@@ -5,14 +5,6 @@
 #include "common/ops.h"
 #include "common/text.h"
 
-static void put_plus1(struct hr_json *j, const char *key, uint32_t plus1)
-{
-	if (plus1)
-		hr_json_uint(j, key, plus1 - 1);
-	else
-		hr_json_null(j, key);
-}
-
 static void put_text(struct hr_json *j, const char *key, const char *text)
 {
 	hr_json_string(j, key, text[0] != '\0' ? text : NULL);
@@ -78,12 +70,12 @@ static void put_waits(struct hr_json *j, const struct hr_top_sum *all, const str
 
 static void put_process(struct hr_json *j, const Headrace__LiveProcess *p, enum hr_top_view view)
 {
-	put_plus1(j, "rank", p ? p->rank_plus1 : 0);
+	hr_json_plus1(j, "rank", p ? p->rank_plus1 : 0);
 	if (view != HR_TOP_RANK)
-		put_plus1(j, "worker", p ? p->worker_plus1 : 0);
+		hr_json_plus1(j, "worker", p ? p->worker_plus1 : 0);
 	if (view != HR_TOP_PROCESS || !p)
 		return;
-	put_plus1(j, "local_rank", p->local_rank_plus1);
+	hr_json_plus1(j, "local_rank", p->local_rank_plus1);
 	hr_json_uint(j, "proc", p->proc);
 	hr_json_uint(j, "pid", p->pid);
 	put_path(j, "exe", &p->name);
@@ -132,8 +124,8 @@ static void put_in_flight(struct hr_json *j, const Headrace__LiveJob *m)
 		const Headrace__LiveFile *file = hr_live_file(m, f->file);
 
 		hr_json_object(j, NULL);
-		put_plus1(j, "rank", p ? p->rank_plus1 : 0);
-		put_plus1(j, "worker", p ? p->worker_plus1 : 0);
+		hr_json_plus1(j, "rank", p ? p->rank_plus1 : 0);
+		hr_json_plus1(j, "worker", p ? p->worker_plus1 : 0);
 		hr_json_uint(j, "pid", p ? p->pid : 0);
 		hr_json_uint(j, "tid", f->tid);
 		hr_json_string(j, "op", hr_op_info((uint16_t)f->op)->name);

@@ -149,7 +149,7 @@ static int add_waits(struct sums *k, const Headrace__LiveJob *before)
 	for (size_t i = 0; i < k->m->n_processes; i++) {
 		const Headrace__LiveProcess *p = k->m->processes[i];
 		const Headrace__LiveProcess *b = hr_live_process_before(before, p);
-		bool lives = p->pid != 0 && p->end_ns == 0;
+		bool lives = hr_live_lives(p);
 		struct hr_top_row *row;
 		uint64_t key;
 
@@ -245,11 +245,10 @@ static void count_processes(const Headrace__LiveJob *m, struct hr_top_table *t)
 	struct hr_map64 ranks = {0};
 
 	for (size_t i = 0; i < m->n_processes; i++) {
-		t->processes += m->processes[i]->pid != 0 && m->processes[i]->end_ns == 0;
 		if (m->processes[i]->rank_plus1)
 			(void)hr_map64_set(&ranks, m->processes[i]->rank_plus1, 0);
 	}
-	t->processes += m->processes_cut;
+	t->processes = hr_live_count(m);
 	t->ranks = ranks.used;
 	hr_map64_done(&ranks);
 }

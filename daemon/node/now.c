@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "common/live_rows.h"
 #include "common/map64.h"
 #include "common/ops.h"
@@ -133,7 +134,7 @@ static int sum_waits(struct now_sums *k)
 
 		if (!rank)
 			return -ENOMEM;
-		rank->loops += (p->wait_ns > 0 || p->steps > 0) && p->pid != 0 && p->end_ns == 0;
+		rank->loops += (p->wait_ns > 0 || p->steps > 0) && hr_live_lives(p);
 		rank->wait_ns += hr_live_increase(b ? b->wait_ns : 0, p->wait_ns);
 		rank->steps += hr_live_increase(b ? b->steps : 0, p->steps);
 	}
@@ -146,15 +147,14 @@ static struct folder_sum *folder_of(struct now_sums *k, uint32_t file)
 	const Headrace__LiveFile *f = hr_live_file(k->now, file);
 	const uint8_t *slash = f && f->path.len ? memrchr(f->path.data, '/', f->path.len) : NULL;
 	ProtobufCBinaryData path;
-	uint64_t hash = 0;
+	uint64_t hash;
 	uint32_t i;
 
 	if (!slash)
 		return NULL;
 	path = (ProtobufCBinaryData){.len = (size_t)(slash - f->path.data), .data = f->path.data};
 	path.len += path.len == 0; /* the root folder */
-	for (size_t b = 0; b < path.len; b++)
-		hash = hr_mix64(hash * 31 + path.data[b] + 1);
+	hash = hr_fnv(HR_FNV_BASIS, path.data, path.len);
 	i = hr_map64_get(&k->by_folder, hash);
 	if (i != HR_MAP64_NONE)
 		return &k->folders[i];
@@ -303,13 +303,6 @@ static void put_stuck(struct now_sums *k, Headrace__LiveJob *now, Headrace__Now 
 	}
 }
 
-static void count_processes(const Headrace__LiveJob *now, Headrace__Now *m)
-{
-	for (size_t i = 0; i < now->n_processes; i++)
-		m->processes += now->processes[i]->pid != 0 && now->processes[i]->end_ns == 0;
-	m->processes += now->processes_cut;
-}
-
 static int sums_init(struct now_sums *k)
 {
 	k->mounts = hr_arena_alloc(k->memory, (k->now->n_mounts + 1) * sizeof(*k->mounts));
@@ -343,7 +336,7 @@ int hr_now_compare(Headrace__LiveJob *before, Headrace__LiveJob *now, struct hr_
 		k.memory = &n->memory;
 		n->m.interval_ns = now->boot_ns - before->boot_ns;
 		n->m.lost = now->lost;
-		count_processes(now, &n->m);
+		n->m.processes = hr_live_count(now);
 		put_mounts(&k, &n->m);
 		put_ranks(&k, &n->m);
 		put_folders(&k, &n->m);

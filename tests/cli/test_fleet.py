@@ -17,7 +17,7 @@ import unittest
 
 import harness
 
-NOBODY = 65534
+OTHER_USER = 65534
 
 # Examines 200 files until its standard input ends, and prints how often in each tenth of a second.
 STORM = """
@@ -110,7 +110,7 @@ class Fleet(harness.Case):
     def test_users_see_their_own_jobs(self):
         self.storm()
         self.wait_for("the job", self.jobs)
-        self.assertEqual(self.jobs(user=NOBODY, group=NOBODY, extra_groups=[]), [])
+        self.assertEqual(self.jobs(user=OTHER_USER, group=OTHER_USER, extra_groups=[]), [])
 
     def test_operation_that_does_not_return(self):
         lock = os.path.join(self.data, "lock")

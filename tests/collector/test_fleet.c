@@ -19,22 +19,9 @@
 #define BOB    1001u
 #define MANY   1000000u
 
-static struct hr_fleet *fleet;
+static struct hr_fleet fleet;
 static struct hr_arena memory;
 static Headrace__Fleet seen;
-
-static int setup(void **state)
-{
-	(void)state;
-	return hr_fleet_new(&fleet);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	hr_fleet_free(fleet);
-	return 0;
-}
 
 static struct hr_fleet_stream *node(const char *job, const char *name)
 {
@@ -43,7 +30,7 @@ static struct hr_fleet_stream *node(const char *job, const char *name)
 
 	open.job = (char *)(uintptr_t)job;
 	open.node = (char *)(uintptr_t)name;
-	s = hr_fleet_add(fleet, &open);
+	s = hr_fleet_add(&fleet, &open);
 	assert_non_null(s);
 	return s;
 }
@@ -98,7 +85,7 @@ static void look(const char *job, const char *by, uint32_t uid, uint64_t at_ms)
 	hr_arena_free(&memory);
 	l.job = (char *)(uintptr_t)job;
 	l.by = (char *)(uintptr_t)by;
-	assert_int_equal(hr_fleet_look(fleet, &l, &view, 10, at_ms, &memory, &seen), 0);
+	assert_int_equal(hr_fleet_look(&fleet, &l, &view, 10, at_ms, &memory, &seen), 0);
 }
 
 static void sums_and_order(void **state)
@@ -215,7 +202,7 @@ static void impossible_messages(void **state)
 	assert_int_equal(strlen(seen.jobs[0]->user), 255);
 	l.by = "nonsense";
 	assert_int_equal(
-	    hr_fleet_look(fleet, &l, &(struct hr_fleet_view){.all = true}, 10, 1, &memory, &seen),
+	    hr_fleet_look(&fleet, &l, &(struct hr_fleet_view){.all = true}, 10, 1, &memory, &seen),
 	    -EINVAL);
 	hr_fleet_remove(s);
 	hr_arena_free(&memory);
@@ -226,10 +213,10 @@ static void impossible_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(sums_and_order, setup, teardown),
-	    cmocka_unit_test_setup_teardown(users_see_their_own_jobs, setup, teardown),
-	    cmocka_unit_test_setup_teardown(silent_nodes_have_no_rates, setup, teardown),
-	    cmocka_unit_test_setup_teardown(impossible_messages, setup, teardown),
+	    cmocka_unit_test(sums_and_order),
+	    cmocka_unit_test(users_see_their_own_jobs),
+	    cmocka_unit_test(silent_nodes_have_no_rates),
+	    cmocka_unit_test(impossible_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
