@@ -47,18 +47,26 @@ function(hr_hot target)
   endif()
 endfunction()
 
-# A cmocka test program: hr_test(name SOURCES s... LIBS l... [LABELS l...] [TIMEOUT s])
+# A table of texts: hr_embed(OUT.c LIST HEADER.h "struct TYPE" FILES...). The type has two members: the name of a file, and its text.
+function(hr_embed out list header type)
+  string(REPLACE ";" "\\;" files "${ARGN}")
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DLIST=${list} -DFILES=${files} -DHEADER=${header} -DTYPE=${type}
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    VERBATIM)
+endfunction()
+
+# A cmocka test program: hr_test(name SOURCES s... LIBS l... [LABELS l...])
 function(hr_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 60)
-  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
   hr_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} cmocka)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "unit;${ARG_LABELS}"
+  set_tests_properties(${name} PROPERTIES LABELS "unit;${ARG_LABELS}"
     SKIP_RETURN_CODE 77)
 endfunction()
 
@@ -77,5 +85,5 @@ function(hr_fuzz name)
     target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
   endif()
   add_test(NAME fuzz_${name}_corpus COMMAND fuzz_${name} -runs=0 ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
-  set_tests_properties(fuzz_${name}_corpus PROPERTIES TIMEOUT 120 LABELS "fuzz")
+  set_tests_properties(fuzz_${name}_corpus PROPERTIES LABELS "fuzz")
 endfunction()

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,10 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/alert_command.h"
+#include "clickhouse/sink.h"
 #include "store/store.h"
+#include "common/host.h"
+#include "common/log.h"
 #include "common/text.h"
 #include "common/users.h"
 #include "net/address.h"
+#include "net/curl_api.h"
 #include "net/munge.h"
 #include "net/tls.h"
 
@@ -166,6 +172,50 @@ static void check_folders(struct store_check *k)
 		mistake(k, "query_spill: cannot create or use %s: %s", spill, strerrordesc_np(-r));
 }
 
+static int ask_sink(const struct hr_ch_target *target, char **ret_error)
+{
+	struct hr_ch_sink *sink = NULL;
+	int r = hr_ch_sink_new(target, NULL, &sink, ret_error);
+
+	if (r == 0)
+		r = hr_ch_sink_check(sink, ret_error);
+	hr_ch_sink_free(sink);
+	return r;
+}
+
+int hr_collector_take_sink(const char *sink, struct hr_ch_target *ret)
+{
+	char *error = NULL;
+	int r = hr_ch_target_parse(sink, ret, &error);
+	bool fatal = r < 0;
+
+	if (r == 0) {
+		r = ask_sink(ret, &error);
+		fatal = r == -ENOENT || r == -ELIBACC || r == -EREMOTEIO || r == -EPROTO;
+	}
+	if (r < 0)
+		hr_log(fatal ? HR_LOG_ERROR : HR_LOG_WARNING, "sink: %s",
+		       error ? error : strerrordesc_np(-r));
+	free(error);
+	return fatal ? r : 0;
+}
+
+/* Ignores a wrong address, which hr_collector_config_check reports. */
+static void check_sink(struct store_check *k)
+{
+	struct hr_ch_target target;
+	char *error = NULL;
+	int r = hr_ch_target_parse(k->c->sink, &target, &error);
+
+	if (r == 0) {
+		r = ask_sink(&target, &error);
+		if (r < 0)
+			mistake(k, "sink: %s", error ? error : strerrordesc_np(-r));
+	}
+	hr_ch_target_done(&target);
+	free(error);
+}
+
 static void check_people(struct store_check *k)
 {
 	const char *socket = hr_text_given(k->c->munge_socket) ? k->c->munge_socket : NULL;
@@ -180,13 +230,34 @@ static void check_people(struct store_check *k)
 	free(error);
 }
 
+static void check_receivers(struct store_check *k)
+{
+	char program[PATH_MAX], *error = NULL;
+	int r = 0;
+
+	if (hr_text_given(k->c->alert_command)) {
+		hr_alert_command_program(k->c->alert_command, program, sizeof(program));
+		r = hr_host_find_program(program);
+		if (r < 0)
+			mistake(k, "alert_command: cannot run %s: %s", program,
+				strerrordesc_np(-r));
+	}
+	if (hr_text_given(k->c->alert_url) && hr_curl_load(&error) < 0)
+		mistake(k, "alert_url: %s", error ? error : "cannot load libcurl");
+	free(error);
+}
+
 bool hr_collector_check(const struct hr_collector_config *c, void (*report)(const char *text))
 {
 	struct store_check k = {.c = c, .report = report};
 
 	check_tls(&k);
 	check_addresses(&k);
-	check_folders(&k);
+	if (hr_text_given(c->sink))
+		check_sink(&k);
+	else
+		check_folders(&k);
 	check_people(&k);
+	check_receivers(&k);
 	return !k.bad;
 }

@@ -12,4 +12,13 @@
 /* Call it as the user of the collector. Returns false after it has reported each mistake. */
 bool hr_collector_check(const struct hr_collector_config *c, void (*report)(const char *text));
 
+struct hr_ch_target;
+
+/*
+ * Parses the address of ClickHouse, and checks that it accepts us and has all tables. Logs what is
+ * wrong. Returns 0 also if ClickHouse does not answer: the nodes keep their data until it does.
+ * Call hr_ch_target_done(ret) in all cases.
+ */
+int hr_collector_take_sink(const char *sink, struct hr_ch_target *ret);
+
 #endif

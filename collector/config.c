@@ -2,7 +2,13 @@
 #include "collector/config.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "clickhouse/target.h"
+#include "collector/alert_rules.h"
+#include "collector/alert_url.h"
 #include "common/frame.h"
 #include "common/text.h"
 #include "net/address.h"
@@ -17,6 +23,11 @@ const struct hr_config_key hr_collector_keys[] = {
     {KEY("store", TEXT, store), .fixed = true, .value_name = "FOLDER",
      .otherwise = "/var/lib/headrace",
      .help = "Folder of the store. Only one collector may use it."},
+    {KEY("sink", TEXT, sink), .fixed = true, .value_name = "ADDRESS",
+     .help =
+	 "Keep all data in ClickHouse instead of in a store: "
+	 "clickhouse://[USER@]HOST[:PORT]/DATABASE. Such a collector has no data of its own, so "
+	 "several can run, and questions go to ClickHouse (clickhouse.md)."},
     {KEY("listen", LIST, listen), .fixed = true, .value_name = "ADDRESS",
      .otherwise = "tcp://127.0.0.1:4747",
      .help = "Address to listen on: tcp://HOST[:PORT] or unix:///PATH; repeatable. Port 0 selects "
@@ -38,6 +49,18 @@ const struct hr_config_key hr_collector_keys[] = {
      .help = "Group whose members may query all jobs; other users query their own."},
     {KEY("metrics", TEXT, metrics), .fixed = true, .value_name = "ADDRESS",
      .help = "Address for Prometheus: tcp://127.0.0.1:PORT or unix:///PATH. (default: no metrics)"},
+    {KEY("alerts", LIST, alerts), .value_name = "RULE",
+     .help = "When to send an alert: waiting > 80% for 5m (share of a job's training loops), "
+	     "metadata > 50000 for 10s (operations per second), stuck > 60s, silent > 20s, "
+	     "checkpoint > 3x (of the usual time); "
+	     "repeatable. (default: no alerts)"},
+    {KEY("alert_command", TEXT, alert_command), .value_name = "COMMAND",
+     .help = "Program to run for each alert, with its arguments; it reads the alert as JSON. "
+	     "(default: none)"},
+    {KEY("alert_url", TEXT, alert_url), .value_name = "URL",
+     .help = "HTTP receiver of alerts. (default: none)"},
+    {KEY("alert_format", CHOICE, alert_format), .choices = "json alertmanager", .otherwise = "json",
+     .help = "What alert_url receives: an object for each alert, or the format of Alertmanager."},
     {KEY("retention_age", DURATION, retention_age_ms), .value_name = "TIME", .otherwise = "0",
      .help = "Remove jobs that have sent nothing for this time; 0: never."},
     {KEY("retention_size", BYTES, retention_size_bytes), .value_name = "SIZE", .otherwise = "0",
@@ -86,11 +109,28 @@ const struct hr_config_key hr_collector_keys[] = {
 };
 const size_t hr_collector_n_keys = sizeof(hr_collector_keys) / sizeof(hr_collector_keys[0]);
 
+/* Checks the address of ClickHouse, and the files that it names. */
+static bool check_sink(const char *sink, void (*report)(const char *text))
+{
+	struct hr_ch_target target;
+	char *error = NULL, *text = NULL;
+	int r = hr_text_given(sink) ? hr_ch_target_parse(sink, &target, &error) : 0;
+
+	if (hr_text_given(sink))
+		hr_ch_target_done(&target);
+	if (r < 0 && asprintf(&text, "sink: %s", error ? error : strerrordesc_np(-r)) >= 0)
+		report(text);
+	free(text);
+	free(error);
+	return r == 0;
+}
+
 bool hr_collector_config_check(const struct hr_collector_config *c,
 			       void (*report)(const char *text))
 {
 	struct hr_address listen[HR_ADDRESSES_MAX];
 	bool tls = hr_text_given(c->tls_cert);
+	struct hr_alert_rules alerts;
 	size_t n;
 	const struct hr_config_rule rules[] = {
 	    {!hr_text_given(c->store), "store: a folder is required"},
@@ -109,10 +149,17 @@ bool hr_collector_config_check(const struct hr_collector_config *c,
 	    {c->window_bytes < c->max_frame_bytes || c->memory_bytes < c->window_bytes,
 	     "max_frame, window and memory: must be max_frame <= window <= memory"},
 	    {c->ping_ms < 100 || c->ping_ms > 3600000, "ping: must be from 100ms to 1h"},
+	    {hr_text_given(c->alert_url) && !hr_alert_url_valid(c->alert_url),
+	     "alert_url: must be http://HOST[:PORT]/PATH or https://..."},
+	    {c->alert_command && strspn(c->alert_command, " \t") == strlen(c->alert_command) &&
+		 c->alert_command[0] != '\0',
+	     "alert_command: must begin with a program"},
 	    {c->max_connections == 0 || c->query_at_once == 0 || c->query_per_caller == 0,
 	     "max_connections, query_at_once and query_per_caller: must be at least 1"},
 	};
 
 	_Static_assert(HR_ADDRESSES_MAX == 16, "the number in the text of `listen`");
-	return hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report);
+	return (hr_alert_rules_parse(c->alerts, &alerts, report) == 0) &
+	       hr_config_rules(rules, sizeof(rules) / sizeof(rules[0]), report) &
+	       check_sink(c->sink, report);
 }

@@ -14,8 +14,12 @@
 /* same order as the choices of the key `plain` */
 enum hr_plain { HR_PLAIN_NO, HR_PLAIN_LOOPBACK, HR_PLAIN_YES };
 
+/* same order as the choices of the key `alert_format` */
+enum hr_alert_format { HR_ALERT_FORMAT_JSON, HR_ALERT_FORMAT_MANAGER };
+
 struct hr_collector_config {
 	char *store;
+	char *sink;
 	char *listen;
 	char *tls_cert, *tls_key, *tls_ca;
 	unsigned plain; /* enum hr_plain */
@@ -23,6 +27,10 @@ struct hr_collector_config {
 	char *munge_socket;
 	char *operators;
 	char *metrics;
+	char *alerts; /* rules, with commas between them (alert_rules.h) */
+	char *alert_command;
+	char *alert_url;
+	unsigned alert_format; /* enum hr_alert_format */
 	uint64_t retention_age_ms;
 	uint64_t retention_size_bytes;
 	uint64_t forget_after_ms;

@@ -127,8 +127,10 @@ static void take_folders(struct hr__fleet_now *to, const Headrace__Now *from)
 
 static void take_stuck(struct hr__fleet_now *to, const Headrace__Now *from)
 {
-	to->stuck_total = (uint32_t)from->n_stuck;
-	for (size_t i = 0; i < from->n_stuck && i < HR_FLEET_STUCK; i++) {
+	size_t n = from->n_stuck < HR_NOW_STUCK ? from->n_stuck : HR_NOW_STUCK;
+
+	to->stuck = hr_arena_get(&to->memory, n * sizeof(*to->stuck));
+	for (size_t i = 0; i < n && to->stuck; i++) {
 		Headrace__NowStuck *op = &to->stuck[to->n_stuck++];
 
 		headrace__now_stuck__init(op);
@@ -139,6 +141,34 @@ static void take_stuck(struct hr__fleet_now *to, const Headrace__Now *from)
 		op->op = short_text(&to->memory, from->stuck[i]->op);
 		op->path = path_of(&to->memory, &from->stuck[i]->path);
 		op->age_ns = from->stuck[i]->age_ns;
+	}
+}
+
+void hr_fleet_note_frame(struct hr_fleet_stream *s, uint64_t now_ms)
+{
+	if (s)
+		s->frame_ms = now_ms;
+}
+
+/* A checkpoint of several ranks is one: it begins with the first of them, and ends with the last. */
+static void take_saves(struct hr__fleet_saves *s, const Headrace__Now *from)
+{
+	for (size_t i = 0; i < from->n_ranks && i < HR_NOW_RANKS; i++) {
+		const Headrace__NowRank *rank = from->ranks[i];
+		struct hr_save before = s->last;
+		uint64_t dur_ns = rank->save_end_ns - rank->save_start_ns;
+
+		if (hr_save_add(&s->last, rank->save_start_ns, rank->save_end_ns)) {
+			if (before.end_ns > 0)
+				s->earlier_ns[s->n++ % HR__FLEET_SAVES] =
+				    before.end_ns - before.start_ns;
+			s->longest_ns = 0;
+		}
+		if (rank->save_start_ns >= s->last.start_ns && rank->save_end_ns > 0 &&
+		    dur_ns >= s->longest_ns) {
+			s->longest_ns = dur_ns;
+			s->rank_plus1 = rank->rank_plus1;
+		}
 	}
 }
 
@@ -158,6 +188,7 @@ int hr_fleet_take(struct hr_fleet_stream *s, const Headrace__Now *now, uint64_t 
 	take_ranks(to, now, seconds);
 	take_folders(to, now);
 	take_stuck(to, now);
+	take_saves(&s->saves, now);
 	if (!to->memory.failed)
 		return 0;
 	to->heard_ms = 0;

@@ -6,7 +6,7 @@
  *           for `headrace top` and `headrace status`. Nothing of it is stored.
  * Owner     The peers. The code that opens a stream also removes it.
  * Threads   The loop.
- * Memory    About 1 KiB for each stream; at most 32 KiB, whatever a peer sends.
+ * Memory    About 1 KiB for each stream; at most 64 KiB, whatever a peer sends.
  */
 #ifndef HEADRACE_COLLECTOR_FLEET_H
 #define HEADRACE_COLLECTOR_FLEET_H
@@ -32,18 +32,23 @@ void hr_fleet_remove(struct hr_fleet_stream *s); /* accepts NULL */
 /* Replaces the last Now of the stream. Returns 0, -EINVAL (impossible numbers) or -ENOMEM. */
 int hr_fleet_take(struct hr_fleet_stream *s, const Headrace__Now *now, uint64_t now_ms);
 
-/* Whose jobs an answer has. */
+/* Notes that a frame of the stream arrived: its node is not silent. Accepts NULL. */
+void hr_fleet_note_frame(struct hr_fleet_stream *s, uint64_t now_ms);
+
+/* Whose jobs an answer has, and how much of each. */
 struct hr_fleet_view {
 	bool all;
-	uint32_t uid; /* else: only jobs of this user */
+	uint32_t uid;	  /* else: only jobs of this user */
+	size_t max_jobs;  /* the first ones in the order of the Look */
+	size_t max_stuck; /* operations of a job that have not returned */
 };
 
 /*
- * Makes the answer to a Look, with at most `max_jobs` jobs. Its memory is in `memory`. The caller
+ * Makes the answer to a Look. Its memory is in `memory`; texts are those of the streams. The caller
  * adds what it knows about the collector. Returns 0; -EINVAL: unknown Look.by; -ENOMEM.
  */
 int hr_fleet_look(const struct hr_fleet *f, const Headrace__Look *look,
-		  const struct hr_fleet_view *view, size_t max_jobs, uint64_t now_ms,
-		  struct hr_arena *memory, Headrace__Fleet *ret);
+		  const struct hr_fleet_view *view, uint64_t now_ms, struct hr_arena *memory,
+		  Headrace__Fleet *ret);
 
 #endif

@@ -4,6 +4,7 @@
 #define HEADRACE_COLLECTOR_FLEET_INTERNAL_H
 
 #include "collector/fleet.h"
+#include "common/save.h"
 #include "proto/now.h"
 
 #define HR__FLEET_TEXT 256u /* bytes of a name; a longer one is cut */
@@ -37,9 +38,20 @@ struct hr__fleet_now {
 	struct hr__rate rank_rate;
 	struct hr__fleet_mount mounts[HR_NOW_MOUNTS];
 	struct hr__fleet_folder folders[HR_NOW_FOLDERS];
-	Headrace__NowStuck stuck[HR_FLEET_STUCK];
+	Headrace__NowStuck *stuck; /* at most HR_NOW_STUCK, in `memory` */
 	size_t n_mounts, n_folders, n_stuck;
-	uint32_t stuck_total; /* also those that `stuck` has no room for */
+};
+
+#define HR__FLEET_SAVES	      16u /* earlier checkpoints of a node, whose median is the usual time */
+#define HR__FLEET_SAVES_LEAST 3u
+
+/* The checkpoints of a node. */
+struct hr__fleet_saves {
+	struct hr_save last;
+	uint32_t rank_plus1;		      /* its rank; of several, the one that took longest */
+	uint64_t longest_ns;		      /* time of this rank */
+	uint64_t earlier_ns[HR__FLEET_SAVES]; /* durations, in a ring */
+	size_t n;			      /* so many were written to the ring */
 };
 
 struct hr_fleet_stream {
@@ -47,7 +59,9 @@ struct hr_fleet_stream {
 	struct hr_arena identity; /* has the names */
 	char *cluster, *job, *node;
 	uint32_t attempt;
+	uint64_t frame_ms; /* arrival of the last frame; 0: none */
 	struct hr__fleet_now now;
+	struct hr__fleet_saves saves;
 };
 
 static inline double hr__rate_ops(const struct hr__rate *r)

@@ -38,11 +38,15 @@ struct fleet_stuck {
 
 struct fleet_job {
 	const struct hr_fleet_stream *stream; /* one of them, for names */
-	uint32_t silent, processes, ranks, loops, stuck_total;
+	uint32_t silent, processes, ranks, loops;
+	uint64_t silent_ms; /* of the node in `silent_node` */
+	const char *silent_node;
 	struct hr_map64 nodes; /* hashes of their names */
 	double waiting, steps;
 	uint64_t lost;
 	struct hr__rate rate;
+	const struct hr_fleet_stream *saver;   /* has the slowest checkpoint */
+	uint64_t saver_usual_ns;	       /* of its earlier ones; 0: unknown */
 	const struct hr_fleet_stream *busiest; /* has the rank with the most operations */
 	struct fleet_mounts mounts;
 	struct fleet_folder *folders;
@@ -152,6 +156,57 @@ static int add_lists(struct fleet_job *j, const struct hr_fleet_stream *s)
 	return 0;
 }
 
+static void add_silence(struct fleet_job *j, const struct hr_fleet_stream *s, uint64_t now_ms)
+{
+	uint64_t heard_ms = s->frame_ms > s->now.heard_ms ? s->frame_ms : s->now.heard_ms;
+
+	if (j->silent++ > 0 && now_ms - heard_ms <= j->silent_ms)
+		return;
+	j->silent_ms = now_ms - heard_ms;
+	j->silent_node = s->node;
+}
+
+static int shortest_first(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median of the earlier checkpoints; 0: too few. */
+static uint64_t usual_save_ns(const struct hr__fleet_saves *s)
+{
+	uint64_t sorted[HR__FLEET_SAVES];
+	size_t n = s->n < HR__FLEET_SAVES ? s->n : HR__FLEET_SAVES;
+
+	if (n < HR__FLEET_SAVES_LEAST)
+		return 0;
+	memcpy(sorted, s->earlier_ns, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), shortest_first);
+	return sorted[n / 2];
+}
+
+static uint64_t last_save_ns(const struct hr_fleet_stream *s)
+{
+	return s->saves.last.end_ns - s->saves.last.start_ns;
+}
+
+static double slowness(const struct hr_fleet_stream *s, uint64_t usual_ns)
+{
+	return usual_ns > 0 ? (double)last_save_ns(s) / (double)usual_ns : 0;
+}
+
+static void add_save(struct fleet_job *j, const struct hr_fleet_stream *s)
+{
+	uint64_t usual_ns = usual_save_ns(&s->saves);
+
+	if (s->saves.last.end_ns == 0 ||
+	    (j->saver && slowness(s, usual_ns) <= slowness(j->saver, j->saver_usual_ns)))
+		return;
+	j->saver = s;
+	j->saver_usual_ns = usual_ns;
+}
+
 static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uint64_t now_ms)
 {
 	struct fleet_job *j = job_of(l, s);
@@ -159,10 +214,9 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 	if (!j)
 		return -ENOMEM;
 	if (now_ms - s->now.heard_ms > HR_NOW_FRESH_MS) {
-		j->silent++;
+		add_silence(j, s, now_ms);
 		return 0;
 	}
-	j->stuck_total += s->now.stuck_total;
 	if (hr_map64_set(&j->nodes, hash_text(HR_FNV_BASIS, s->node), 0))
 		return -ENOMEM;
 	j->processes += s->now.processes;
@@ -172,6 +226,7 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 	j->steps += s->now.steps;
 	j->lost += s->now.lost;
 	hr__rate_add(&j->rate, &s->now.rate);
+	add_save(j, s);
 	if (!j->busiest ||
 	    hr__rate_ops(&s->now.rank_rate) > hr__rate_ops(&j->busiest->now.rank_rate))
 		j->busiest = s;
@@ -182,7 +237,7 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 static int add_job(struct fleet_sums *l, const struct fleet_job *j)
 {
 	l->loops += j->loops;
-	l->stuck += j->stuck_total;
+	l->stuck += (uint32_t)j->n_stuck;
 	l->waiting += j->waiting;
 	hr__rate_add(&l->rate, &j->rate);
 	for (size_t i = 0; i < j->mounts.n; i++) {
@@ -307,13 +362,15 @@ static void put_mounts(struct hr_arena *a, struct fleet_mounts *of, size_t most,
 	}
 }
 
-static void put_stuck(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob *m)
+static void put_stuck(struct hr_arena *a, struct fleet_job *j, size_t most, Headrace__FleetJob *m)
 {
-	Headrace__FleetStuck *rows = hr_rows_in(a, j->n_stuck, sizeof(*rows), &m->stuck);
+	size_t n = j->n_stuck < most ? j->n_stuck : most;
+	Headrace__FleetStuck *rows = hr_rows_in(a, n, sizeof(*rows), &m->stuck);
 
+	m->stuck_total = (uint32_t)j->n_stuck;
 	if (j->n_stuck > 0)
 		qsort(j->stuck, j->n_stuck, sizeof(*j->stuck), oldest_first);
-	for (size_t i = 0; i < j->n_stuck && rows && i < HR_FLEET_STUCK; i++) {
+	for (size_t i = 0; i < n && rows; i++) {
 		headrace__fleet_stuck__init(&rows[i]);
 		rows[i].node = (char *)(uintptr_t)j->stuck[i].node;
 		rows[i].op = (Headrace__NowStuck *)(uintptr_t)j->stuck[i].op;
@@ -348,7 +405,20 @@ static void put_rank(struct hr_arena *a, const struct fleet_job *j, Headrace__Fl
 	m->rank->rate = rate_in(a, &j->busiest->now.rank_rate);
 }
 
-static void put_job(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob *m)
+static void put_save(struct hr_arena *a, const struct fleet_job *j, Headrace__FleetJob *m)
+{
+	m->save = j->saver ? hr_arena_alloc(a, sizeof(*m->save)) : NULL;
+	if (!m->save)
+		return;
+	headrace__fleet_save__init(m->save);
+	m->save->node = j->saver->node;
+	m->save->rank_plus1 = j->saver->saves.rank_plus1;
+	m->save->dur_ns = last_save_ns(j->saver);
+	m->save->usual_ns = j->saver_usual_ns;
+}
+
+static void put_job(struct hr_arena *a, struct fleet_job *j, size_t max_stuck,
+		    Headrace__FleetJob *m)
 {
 	headrace__fleet_job__init(m);
 	m->cluster = j->stream->cluster;
@@ -359,6 +429,8 @@ static void put_job(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob 
 	m->user = j->stream->now.user;
 	m->nodes = j->nodes.used;
 	m->silent_nodes = j->silent;
+	m->silent_ms = j->silent_ms;
+	m->silent_node = j->silent > 0 ? (char *)(uintptr_t)j->silent_node : m->silent_node;
 	m->processes = j->processes;
 	m->ranks = j->ranks;
 	m->loops = j->loops;
@@ -368,11 +440,13 @@ static void put_job(struct hr_arena *a, struct fleet_job *j, Headrace__FleetJob 
 	m->rate = rate_in(a, &j->rate);
 	put_rank(a, j, m);
 	put_folder(a, j, m);
+	put_save(a, j, m);
 	put_mounts(a, &j->mounts, HR_FLEET_JOB_MOUNTS, &m->n_mounts, &m->mounts);
-	put_stuck(a, j, m);
+	put_stuck(a, j, max_stuck, m);
 }
 
-static int put_all(struct fleet_sums *l, size_t max_jobs, struct hr_arena *a, Headrace__Fleet *m)
+static int put_all(struct fleet_sums *l, const struct hr_fleet_view *view, struct hr_arena *a,
+		   Headrace__Fleet *m)
 {
 	Headrace__FleetJob *rows;
 	int r = 0;
@@ -380,8 +454,8 @@ static int put_all(struct fleet_sums *l, size_t max_jobs, struct hr_arena *a, He
 	for (size_t i = 0; i < l->n && r == 0; i++)
 		r = add_job(l, &l->jobs[i]);
 	rows = hr_rows_in(a, l->n, sizeof(*rows), &m->jobs);
-	for (size_t i = 0; i < l->n && rows && i < max_jobs; i++) {
-		put_job(a, &l->jobs[i], &rows[i]);
+	for (size_t i = 0; i < l->n && rows && i < view->max_jobs; i++) {
+		put_job(a, &l->jobs[i], view->max_stuck, &rows[i]);
 		m->n_jobs++;
 	}
 	put_mounts(a, &l->mounts, HR_FLEET_MOUNTS, &m->n_mounts, &m->mounts);
@@ -416,8 +490,8 @@ static bool is_wanted(const struct hr_fleet_stream *s, const Headrace__Look *loo
 }
 
 int hr_fleet_look(const struct hr_fleet *f, const Headrace__Look *look,
-		  const struct hr_fleet_view *view, size_t max_jobs, uint64_t now_ms,
-		  struct hr_arena *memory, Headrace__Fleet *ret)
+		  const struct hr_fleet_view *view, uint64_t now_ms, struct hr_arena *memory,
+		  Headrace__Fleet *ret)
 {
 	double (*value)(const struct fleet_job *) = look->by[0] == '\0' ? by_ops : NULL;
 	struct fleet_sums l = {0};
@@ -435,7 +509,7 @@ int hr_fleet_look(const struct hr_fleet *f, const Headrace__Look *look,
 		qsort_r(l.jobs, l.n, sizeof(*l.jobs), jobs_most_first, &value);
 	headrace__fleet__init(ret);
 	if (r == 0)
-		r = put_all(&l, max_jobs, memory, ret);
+		r = put_all(&l, view, memory, ret);
 	look_done(&l);
 	return r;
 }

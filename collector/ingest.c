@@ -228,7 +228,7 @@ static void round_of(struct hr__worker *w, struct hr__item *items)
 		item_free(i);
 	}
 	hr__answers_flush(w);
-	hr__commit(w);
+	w->ingest->backend->commit(w);
 	for (struct hr__item *i = closed; i; i = next) {
 		next = i->next;
 		put_gone(w, i->channel);
@@ -371,9 +371,10 @@ void hr_ingest_close(struct hr_channel *ch)
 static int start_worker(struct hr_ingest *in, struct hr__worker *w)
 {
 	pthread_condattr_t attr;
-	int r;
+	int r = 0;
 
 	w->ingest = in;
+	w->retry_ms = in->config.retry_ms;
 	w->max_streams = in->config.max_streams / in->config.threads;
 	w->last = &w->first;
 	w->answers_last = &w->answers;
@@ -382,6 +383,10 @@ static int start_worker(struct hr_ingest *in, struct hr__worker *w)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->there, &attr);
 	pthread_condattr_destroy(&attr);
+	if (in->backend->start)
+		r = in->backend->start(w);
+	if (r < 0)
+		return r;
 	pthread_mutex_lock(&in->lock);
 	in->running++;
 	pthread_mutex_unlock(&in->lock);
@@ -395,6 +400,15 @@ static int start_worker(struct hr_ingest *in, struct hr__worker *w)
 	return r;
 }
 
+static int open_store(struct hr_ingest *in)
+{
+	in->store = strdup(in->config.store);
+	if (!in->store)
+		return -ENOMEM;
+	in->store_fd = open(in->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return in->store_fd < 0 ? -errno : 0;
+}
+
 int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret)
 {
 	unsigned threads = config->threads ? config->threads : 1;
@@ -404,16 +418,14 @@ int hr_ingest_new(const struct hr_ingest_config *config, struct hr_ingest **ret)
 	if (!in)
 		return -ENOMEM;
 	in->config = *config;
+	in->backend = config->clickhouse ? &hr__backend_clickhouse : &hr__backend_folder;
 	in->config.threads = threads;
 	in->answers_last = &in->answers;
 	pthread_mutex_init(&in->lock, NULL);
 	pthread_mutex_init(&in->begun_lock, NULL);
-	in->store = strdup(config->store);
-	in->store_fd = open(config->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!in->store)
-		r = -ENOMEM;
-	else if (in->store_fd < 0)
-		r = -errno;
+	in->store_fd = -1;
+	if (!config->clickhouse)
+		r = open_store(in);
 	for (unsigned i = 0; i < threads && r == 0; i++)
 		r = start_worker(in, &in->workers[i]);
 	if (r < 0)
@@ -465,6 +477,8 @@ static void worker_done(struct hr__worker *w)
 		else
 			item_free(i);
 	}
+	if (w->ingest->backend->end)
+		w->ingest->backend->end(w);
 	free(w->silent);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->there);

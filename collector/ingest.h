@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest.h - stores frames of streams, and acknowledges them once they are on disk
+ * ingest.h - stores frames of streams, and acknowledges them once they are on disk or in ClickHouse
  *
  * Purpose   Stores each frame exactly once. The mark of a stream is the number of its last stored
  *           frame; a frame is appended only if its number is mark + 1. It is acknowledged after a
@@ -34,15 +34,19 @@
 #include "store/stream_state.h"
 #include "proto/wire.pb-c.h"
 
+struct hr_ch_target;
+
 struct hr_ingest_config {
 	const char *store;
+	/* Keep frames there instead of in the folder `store`. NULL: in the folder. */
+	const struct hr_ch_target *clickhouse;
 	unsigned threads;
 	/* up to so many changed streams are synced by fdatasync each; more, by one syncfs */
 	unsigned sync_each;
 	/* after this time without a connection, the last segment of a stream is sealed */
 	uint64_t idle_ms;
 	uint64_t state_ms;   /* smallest time between two writes of the file `state` of a stream */
-	uint32_t retry_ms;   /* value of Nack.retry_ms if the disk is full */
+	uint32_t retry_ms;   /* first value of Nack.retry_ms if frames cannot be stored */
 	size_t index_bytes;  /* memory limit for the index of an open segment */
 	size_t unpack_bytes; /* memory limit for an unpacked frame */
 	/* limit of open streams, because each needs descriptors; 0: no limit */

@@ -26,7 +26,7 @@ void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *re
 				    .alarm = alarm},
 		 "%s", text);
 	if (ch->stream)
-		hr__stream_leave(ch->stream);
+		hr__stream_leave(w, ch->stream);
 }
 
 /* Allocates memory for a message, up to a limit: a frame of 64 KiB can unpack to gigabytes. */
@@ -66,11 +66,10 @@ static bool same_start(const struct hr__ingest_stream *s, const Headrace__Frame 
 {
 	const Headrace__StreamStart *a = msg->stream_start;
 
-	return msg->seq <= hr_writer_mark(s->writer) && a->version <= HR_STORE_VERSION &&
-	       a->incompatible == 0 && a->attempt == s->id.attempt &&
-	       a->instance == s->id.instance && strcmp(a->cluster, s->cluster) == 0 &&
-	       strcmp(a->job, s->job) == 0 && strcmp(a->node, s->node) == 0 &&
-	       strcmp(a->boot_id, s->boot_id) == 0;
+	return msg->seq <= s->mark && a->version <= HR_STORE_VERSION && a->incompatible == 0 &&
+	       a->attempt == s->id.attempt && a->instance == s->id.instance &&
+	       strcmp(a->cluster, s->cluster) == 0 && strcmp(a->job, s->job) == 0 &&
+	       strcmp(a->node, s->node) == 0 && strcmp(a->boot_id, s->boot_id) == 0;
 }
 
 /* Returns whether the batch of events has at most the sizes that decoders accept. */
@@ -115,7 +114,7 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 		state->uid = job->uid;
 		ch->stream->state_late = true;
 		if (state->by_node)
-			(void)hr__state_write(ch->stream, false);
+			(void)hr__state_write(w, ch->stream, false);
 	}
 	return true;
 }
@@ -123,7 +122,7 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 /* Sends a Nack for the first frame after a gap, and if the daemon then sends an earlier number. */
 static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 {
-	uint64_t mark = hr_writer_mark(ch->stream->writer);
+	uint64_t mark = ch->stream->mark;
 
 	if (!ch->nacked || seq <= ch->last_seq)
 		hr__nack(w, ch, &(struct hr__nack){.reason = "gap", .mark = mark},
@@ -143,20 +142,19 @@ static void ingest_frame_refuse(struct hr__worker *w, struct hr_channel *ch, uin
 {
 	ch->nacked = true;
 	ch->last_seq = seq;
-	hr__nack(w, ch,
-		 &(struct hr__nack){.reason = "full",
-				    .mark = hr_writer_mark(ch->stream->writer),
-				    .retry_ms = w->ingest->config.retry_ms,
-				    .alarm = true},
-		 "%s: %s", hr_writer_dir(ch->stream->writer),
-		 is_full(error) ? "no space left" : strerrordesc_np(-error));
+	hr__nack(
+	    w, ch,
+	    &(struct hr__nack){
+		.reason = "full", .mark = ch->stream->mark, .retry_ms = w->retry_ms, .alarm = true},
+	    "%s: %s", w->ingest->backend->where(ch->stream),
+	    is_full(error) ? "no space left" : strerrordesc_np(-error));
 }
 
-static void ingest_frame_append(struct hr__worker *w, struct hr_channel *ch,
-				const Headrace__Frame *msg, const uint8_t *frame, size_t bytes)
+static void ingest_frame_append(struct hr__worker *w, struct hr_channel *ch, Headrace__Frame *msg,
+				const uint8_t *frame, size_t bytes)
 {
 	struct hr__ingest_stream *s = ch->stream;
-	int r = hr_writer_append_packed(s->writer, msg, frame, bytes);
+	int r = w->ingest->backend->append(w, s, msg, frame, bytes);
 
 	if (r == -ERANGE) {
 		gap(w, ch, msg->seq);

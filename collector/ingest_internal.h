@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ingest_internal.h - shared by ingest.c (queues, threads) and the code of store threads:
- * ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_commit.c, ingest_stats.c
+ * ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_stats.c and a backend
+ *
+ * A backend stores frames: backend_folder.c in the folder of a store, backend_clickhouse.c in ClickHouse.
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
 #define HEADRACE_COLLECTOR_INGEST_INTERNAL_H
@@ -62,10 +64,16 @@ struct hr__ingest_stream {
 	struct hr__ingest_stream *next;
 	char *cluster, *job, *node, *boot_id;
 	struct hr_stream_id id; /* its texts are the members above */
-	struct hr_writer *writer;
+	union {			/* the backend's */
+		struct hr_writer *writer;
+		struct hr_ch_sink_stream *ch;
+	};
 	struct hr_channel *owner; /* NULL: no daemon has opened the stream */
 	struct hr_stream_state state;
-	uint64_t durable; /* number of the last frame that is on disk */
+	/* The backend finds out who owns the stream and which frames are stored when it commits. */
+	bool unknown;
+	uint64_t mark;	  /* number of the last frame that the backend has taken */
+	uint64_t durable; /* number of the last frame that is stored safely */
 	bool changed;	  /* is in the list worker->changed */
 	bool begins;	  /* the stream is new in the store */
 	bool opening;	  /* OPENED must be sent to `owner` */
@@ -77,6 +85,41 @@ struct hr__ingest_stream {
 	uint64_t idle_since_ms; /* when the owner disconnected */
 	struct hr__ingest_stream *next_changed;
 };
+
+struct hr__worker;
+
+/* The functions of a backend. Only store threads call them. NULL members do nothing. */
+struct hr__backend {
+	int (*start)(struct hr__worker *w); /* before the thread; 0 or -errno, logged */
+	void (*end)(struct hr__worker *w);  /* after the thread */
+	/*
+	 * Prepares a new stream, and sets `mark` or `unknown`. Returns 0; -ECANCELED after a Nack;
+	 * -EBADMSG: the file `state` is damaged; -EINVAL, -ENAMETOOLONG: the names are not valid;
+	 * other errors: try again later.
+	 */
+	int (*load)(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s);
+	void (*unload)(struct hr__ingest_stream *s, bool seal);
+	/*
+	 * For a store that other collectors write to: a daemon opens the stream again, and may have
+	 * been at another collector since. Stores what was taken from the stream, and makes it
+	 * unchanged. Then the stream is dropped and loaded again. NULL: no other process writes.
+	 */
+	void (*forget)(struct hr__worker *w, struct hr__ingest_stream *s);
+	int (*skip)(struct hr__ingest_stream *s, uint64_t mark); /* see hr_writer_skip */
+	/* The checksum of frame `mark`. False: unknown. */
+	bool (*last_crc)(const struct hr__ingest_stream *s, uint32_t *ret);
+	/*
+	 * Takes a frame, and sets `mark`. -EALREADY: it is stored; -ERANGE: a gap; other errors: it
+	 * cannot be stored now.
+	 */
+	int (*append)(struct hr__worker *w, struct hr__ingest_stream *s, Headrace__Frame *msg,
+		      const uint8_t *frame, size_t bytes);
+	/* Stores what was taken from the streams of worker->changed, and answers their daemons. */
+	void (*commit)(struct hr__worker *w);
+	int (*write_state)(struct hr__ingest_stream *s, bool sync);
+	const char *(*where)(const struct hr__ingest_stream *s); /* for messages */
+};
+extern const struct hr__backend hr__backend_folder, hr__backend_clickhouse;
 
 struct hr__silent {
 	uint64_t key;
@@ -110,6 +153,8 @@ struct hr__worker {
 	struct hr_ingest_stats stats;
 	struct hr__silent *silent; /* silent streams that are closed */
 	size_t n_silent, silent_room;
+	struct hr__ch_worker *ch; /* of backend_clickhouse.c */
+	uint32_t retry_ms;	  /* value of Nack.retry_ms if frames cannot be stored now */
 };
 
 /* How many new streams a user has begun in the 24 hours after since_ms. */
@@ -121,6 +166,7 @@ struct hr__begun {
 
 struct hr_ingest {
 	struct hr_ingest_config config;
+	const struct hr__backend *backend;
 	char *store;
 	int store_fd;	      /* opened early, because syncfs reports only errors after the open */
 	pthread_mutex_t lock; /* protects the answers and `running` */
@@ -159,11 +205,22 @@ void hr__has_begun(struct hr_ingest *in, uint32_t uid);
 /* ---- ingest_open.c ---- */
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
 void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
+/*
+ * Checks that the frames of the daemon continue those of the store, without a gap. A gap is allowed
+ * if another collector has acknowledged the frames. Returns 0, or -ECANCELED after a Nack.
+ */
+int hr__stream_join(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s);
+/* Sends a Nack and returns true unless the peer may continue a stream with this state. */
+bool hr__stream_denied(struct hr__worker *w, struct hr_channel *ch,
+		       const struct hr_stream_state *state);
+void hr__job_denied(struct hr__worker *w, struct hr_channel *ch); /* it is another user's */
+/* Sends a Nack and returns false if the user has begun too many streams. */
+bool hr__stream_may_begin(struct hr__worker *w, struct hr_channel *ch);
 /* Call it if the stream cannot be opened now. Sends a Nack; later ticks try again. */
-void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error);
+void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, const char *why);
 void hr__waiting_retry(struct hr__worker *w);
 
-void hr__stream_leave(struct hr__ingest_stream *s);
+void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s);
 
 /* Frees a stream. `seal`: first closes its writer, which seals the segment. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
@@ -177,11 +234,21 @@ __attribute__((format(printf, 5, 6))) void hr__channel_end(struct hr__worker *w,
 							   const char *reason, bool alarm,
 							   const char *format, ...);
 
-/* ---- ingest_commit.c ---- */
+/* ---- ingest_tick.c ---- */
 void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
-void hr__commit(struct hr__worker *w);
 void hr__tick(struct hr__worker *w); /* call it about once a second */
 void hr__seal_all(struct hr__worker *w);
+/* Sends OPENED, if the owner waits for it. */
+void hr__opened(struct hr__worker *w, struct hr__ingest_stream *s);
+/* Call it after the frames up to `mark` were stored: sends OPENED or ACK. */
+void hr__committed(struct hr__worker *w, struct hr__ingest_stream *s);
+/*
+ * Call it if frames after `durable` were not stored: sends a Nack, so the daemon repeats them.
+ * `alarm`: the caller has not logged the reason.
+ */
+__attribute__((format(printf, 4, 5))) void hr__commit_failed(struct hr__worker *w,
+							     struct hr__ingest_stream *s,
+							     bool alarm, const char *format, ...);
 
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
@@ -193,7 +260,7 @@ void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);
 
-/* Writes the file `state` of the stream. Returns 0 or -errno. */
-int hr__state_write(struct hr__ingest_stream *s, bool sync);
+/* Makes the backend write the state of the stream. Returns 0 or -errno. */
+int hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s, bool sync);
 
 #endif

@@ -3,18 +3,15 @@
  * ingest_open.c - who may open a stream
  *
  * The first peer that opens a stream sends a secret. Later, only a peer with the same secret may
- * open the stream. The file `state` contains the secret, and is on disk before OPENED is sent.
+ * open the stream. The backend stores the secret before OPENED is sent.
  */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "store/layout.h"
 #include "common/fnv.h"
 
 #define USER_DIVIDE 4u	   /* one user may open 1/USER_DIVIDE of max_streams */
@@ -93,22 +90,18 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	hr__stats_silent(w, s);
 	if (s->owner)
 		s->owner->stream = NULL;
-	if (seal)
-		/* Ignores failures: readers scan a segment without a footer. */
-		(void)hr_writer_close(s->writer);
-	else
-		hr_writer_abandon(s->writer);
+	w->ingest->backend->unload(s, seal);
 	stream_free(s);
 }
 
-void hr__stream_leave(struct hr__ingest_stream *s)
+void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s)
 {
 	s->owner->stream = NULL;
 	s->owner = NULL;
 	s->opening = s->ack_due = false;
 	s->idle_since_ms = hr__now_ms();
 	s->state.connected = false;
-	(void)hr__state_write(s, false);
+	(void)hr__state_write(w, s, false);
 }
 
 static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
@@ -121,7 +114,8 @@ static bool same_secret(const struct hr_stream_state *state, const Headrace__Ope
 	return state->has_secret && difference == 0;
 }
 
-static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_stream_state *state)
+bool hr__stream_denied(struct hr__worker *w, struct hr_channel *ch,
+		       const struct hr_stream_state *state)
 {
 	const struct hr_ingest_right *right = &ch->right;
 
@@ -139,123 +133,23 @@ static bool denied(struct hr__worker *w, struct hr_channel *ch, const struct hr_
 	return false;
 }
 
-struct owners {
-	uint32_t uid;
-	bool node_same, node_other; /* a node has named this user as the owner, or another user */
-	bool user_other;	    /* another user streams the job */
-};
-
-/* Adds the owner of one stream. Returns 1 if the other streams cannot change the result. */
-static int add_owner(void *context, const char *name, int stream_fd)
+bool hr__stream_may_begin(struct hr__worker *w, struct hr_channel *ch)
 {
-	struct owners *o = context;
-	struct hr_stream_state state;
-
-	(void)name;
-	if (hr_stream_state_read(stream_fd, &state) < 0 || !state.uid_known)
-		return 0;
-	o->node_same |= state.by_node && state.uid == o->uid;
-	o->node_other |= state.by_node && state.uid != o->uid;
-	o->user_other |= !state.by_node && state.uid != o->uid;
-	return o->node_same;
-}
-
-/*
- * Returns whether a user other than `uid` owns the job. If a node has named an owner, this user
- * owns the job, because the scheduler assigned its id. Otherwise, the users that stream the job own
- * it.
- */
-static bool job_of_another(int job_fd, uint32_t uid)
-{
-	struct owners o = {.uid = uid};
-
-	return hr_store_each_folder(job_fd, add_owner, &o) >= 0 && !o.node_same &&
-	       (o.node_other || o.user_other);
-}
-
-/* Opens the folders of the job and of the stream. -ENOENT: the stream is new. */
-static int open_folders(const struct hr__worker *w, const struct hr_stream_id *id, int *ret_job,
-			int *ret_stream)
-{
-	char job[HR__NAME_BYTES], stream[HR__NAME_BYTES], path[2 * HR__NAME_BYTES];
-	int r = hr__name_encode(id->job, job);
-
-	if (r == 0)
-		r = hr__stream_name(id, stream);
-	if (r < 0)
-		return r;
-	snprintf(path, sizeof(path), "jobs/%s", job);
-	*ret_job = openat(w->ingest->store_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_job < 0)
-		return -errno;
-	*ret_stream = openat(*ret_job, stream, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *ret_stream < 0 ? -errno : 0;
-}
-
-static void too_many_begun(struct hr__worker *w, struct hr_channel *ch)
-{
+	if (!ch->right.own_jobs || hr__may_begin(w->ingest, ch->right.uid))
+		return true;
 	hr__nack(w, ch,
 		 &(struct hr__nack){
 		     .reason = "limit", .retry_ms = LIMIT_MS, .closed = true, .alarm = true},
 		 "user %u has begun %llu streams within 24 hours, the limit per user "
 		 "(new_streams_per_user): the stream of job %s has to wait",
 		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
+	return false;
 }
 
-/* Returns 0 if the peer may begin or continue the stream, or -ECANCELED after a Nack. */
-static int check_stream(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
+void hr__job_denied(struct hr__worker *w, struct hr_channel *ch)
 {
-	int job = -1, stream = -1, r = open_folders(w, &s->id, &job, &stream);
-
-	if (r == 0)
-		r = hr_stream_state_read(stream, &s->state);
-	if (r == 0 && denied(w, ch, &s->state))
-		r = -ECANCELED;
-	if (r == -ENOENT) {
-		s->begins = true;
-		r = 0;
-	}
-	if (r == 0 && s->begins && ch->right.own_jobs && !hr__may_begin(w->ingest, ch->right.uid)) {
-		too_many_begun(w, ch);
-		r = -ECANCELED;
-	}
-	if (r == 0 && ch->right.own_jobs && job >= 0 && job_of_another(job, ch->right.uid)) {
-		hr__channel_end(w, ch, "denied", true,
-				"job %s belongs to another user: choose another name", s->job);
-		r = -ECANCELED;
-	}
-	if (stream >= 0)
-		close(stream);
-	if (job >= 0)
-		close(job);
-	return r;
-}
-
-static int open_writer(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
-{
-	int r = hr_writer_open_held(w->ingest->store, &s->id, &s->writer, NULL);
-
-	if (r < 0)
-		return r;
-	hr_writer_limit_index(s->writer, w->ingest->config.index_bytes);
-	if (!s->state.has_secret && hr_writer_mark(s->writer) > 1) {
-		/* `headrace run` wrote the stream, so there is no `state` with a secret. */
-		hr__channel_end(w, ch, "denied", true,
-				"the stream of job %s on %s was not written by a collector", s->job,
-				s->node);
-		return -ECANCELED;
-	}
-	s->state.has_secret = true;
-	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
-	s->state.retired = false; /* the new segment contains the number of the last frame */
-	s->state.closed_ns = 0;	  /* an operator closed the stream too early */
-	if (s->begins)
-		s->state.by_node = ch->right.node;
-	if (ch->right.own_jobs) {
-		s->state.uid_known = true;
-		s->state.uid = ch->right.uid;
-	}
-	return 0;
+	hr__channel_end(w, ch, "denied", true,
+			"job %s belongs to another user: choose another name", ch->open->job);
 }
 
 /*
@@ -302,19 +196,17 @@ static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
 			    struct hr__ingest_stream **ret)
 {
 	struct hr__ingest_stream *s = stream_new(ch->open);
-	int r = s ? check_stream(w, ch, s) : -ENOMEM;
+	int r = s ? room_for_one(w, &ch->right) : -ENOMEM;
 
 	if (r == 0)
-		r = room_for_one(w, &ch->right);
-	if (r == 0)
-		r = open_writer(w, ch, s);
+		r = w->ingest->backend->load(w, ch, s);
 	if (r == 0) {
 		if (s->begins && ch->right.own_jobs)
 			hr__has_begun(w->ingest, ch->right.uid);
 		ingest_open_put(w, s);
 		*ret = s;
 	} else if (s) {
-		hr_writer_abandon(s->writer);
+		w->ingest->backend->unload(s, false);
 		stream_free(s);
 	}
 	return r;
@@ -339,28 +231,24 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 	return false;
 }
 
-/*
- * Checks that the frames of the daemon continue those of the store, without a gap. A gap is allowed
- * if another collector has acknowledged the frames. Returns 0, or -ECANCELED after a Nack.
- */
-static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
-			    struct hr__ingest_stream *s)
+int hr__stream_join(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
 {
+	const struct hr__backend *k = w->ingest->backend;
 	const Headrace__Open *o = ch->open;
-	uint64_t mark = hr_writer_mark(s->writer);
+	uint64_t mark = s->mark;
 	/* avoids `mark + 1`, which could overflow */
 	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark;
 	uint32_t crc;
 
 	if (ahead && o->first_seq - 1 <= o->last_seq)
-		return hr_writer_skip(s->writer, o->first_seq - 1);
+		return k->skip(s, o->first_seq - 1);
 	if (ahead || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
 		hr__channel_end(w, ch, "behind", true,
 				"the store has frames up to %llu, but the daemon has %llu to %llu",
 				(unsigned long long)mark, (unsigned long long)o->first_seq,
 				(unsigned long long)o->last_seq);
-	else if (o->last_seq == mark && o->frame_crc32c != 0 && mark > 1 &&
-		 hr_writer_last_crc(s->writer, &crc) && crc != o->frame_crc32c)
+	else if (o->last_seq == mark && o->frame_crc32c != 0 && mark > 1 && k->last_crc &&
+		 k->last_crc(s, &crc) && crc != o->frame_crc32c)
 		hr__channel_end(w, ch, "behind", true,
 				"frame %llu in the store differs from that of the daemon",
 				(unsigned long long)mark);
@@ -369,7 +257,7 @@ static int ingest_open_join(struct hr__worker *w, struct hr_channel *ch,
 	return -ECANCELED;
 }
 
-void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
+void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, const char *why)
 {
 	if (!ch->waiting) {
 		ch->waiting = true;
@@ -380,10 +268,8 @@ void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, int error)
 		return;
 	ch->full_sent = true;
 	hr__nack(w, ch,
-		 &(struct hr__nack){
-		     .reason = "full", .retry_ms = w->ingest->config.retry_ms, .alarm = true},
-		 "cannot open the stream of job %s on %s: %s", ch->open->job, ch->open->node,
-		 error == -EBUSY ? "another process writes to it" : strerrordesc_np(-error));
+		 &(struct hr__nack){.reason = "full", .retry_ms = w->retry_ms, .alarm = true},
+		 "cannot open the stream of job %s on %s: %s", ch->open->job, ch->open->node, why);
 }
 
 static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
@@ -412,6 +298,16 @@ static void ingest_open_take_over(struct hr__worker *w, struct hr_channel *ch,
 	hr__stream_changed(w, s);
 }
 
+/* Drops a stream that other collectors may have continued since. It is then loaded again. */
+static void ingest_open_forget(struct hr__worker *w, struct hr_channel *ch,
+			       struct hr__ingest_stream *s)
+{
+	w->ingest->backend->forget(w, s);
+	if (s->owner && s->owner != ch)
+		in_use(w, s->owner, s);
+	hr__stream_drop(w, s, false);
+}
+
 void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 {
 	struct hr__ingest_stream *s = ingest_open_find(w, ch->open);
@@ -426,18 +322,27 @@ void hr__channel_open(struct hr__worker *w, struct hr_channel *ch)
 		in_use(w, ch, s);
 		return;
 	}
+	if (s && s->unknown) { /* the first peer may not own it */
+		hr__wait_for_room(w, ch, "another connection opens it");
+		return;
+	}
+	if (s && hr__stream_denied(w, ch, &s->state))
+		return;
+	if (s && w->ingest->backend->forget) {
+		ingest_open_forget(w, ch, s);
+		s = NULL;
+	}
 	if (!s)
 		r = ingest_open_load(w, ch, &s);
-	else if (denied(w, ch, &s->state))
-		r = -ECANCELED;
-	if (r == 0)
-		r = ingest_open_join(w, ch, s);
+	if (r == 0 && !s->unknown)
+		r = hr__stream_join(w, ch, s);
 	if (r == 0)
 		ingest_open_take_over(w, ch, s);
 	else if (r == -EINVAL || r == -ENAMETOOLONG)
 		hr__channel_end(w, ch, "malformed", true, "the names of job and node are too long");
 	else if (r < 0 && r != -ECANCELED && r != -EBADMSG)
-		hr__wait_for_room(w, ch, r);
+		hr__wait_for_room(
+		    w, ch, r == -EBUSY ? "another process writes to it" : strerrordesc_np(-r));
 	else if (r == -EBADMSG)
 		hr__channel_end(
 		    w, ch, "error", true,
@@ -482,5 +387,5 @@ void hr__channel_close(struct hr__worker *w, struct hr_channel *ch)
 	if (ch->waiting)
 		stop_waiting(w, ch);
 	if (ch->stream)
-		hr__stream_leave(ch->stream);
+		hr__stream_leave(w, ch->stream);
 }

@@ -4,6 +4,7 @@
  *
  *      headrace-collector [--config FILE] [--KEY VALUE]...
  *      headrace-collector close-job JOB [--node NODE] | remove-job JOB [--config FILE] [--store FOLDER]
+ *      headrace-collector schema clickhouse [OPTIONS]
  *      headrace-collector query-worker FD          started by the collector for one query
  */
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "collector/config.h"
 #include "collector/manual.h"
 #include "collector/queries.h"
+#include "collector/schema.h"
 #include "collector/server.h"
 #include "common/text.h"
 
@@ -117,6 +119,8 @@ int main(int argc, char **argv)
 		hr_collector_man(stdout);
 		return EXIT_SUCCESS;
 	}
+	if (argc >= 2 && strcmp(argv[1], "schema") == 0)
+		return hr_schema_command(argc - 2, argv + 2);
 	if (argc >= 2 && (strcmp(argv[1], "close-job") == 0 || strcmp(argv[1], "remove-job") == 0))
 		return administer(argc - 1, argv + 1);
 	return main_run(argc - 1, argv + 1, (struct options){0});

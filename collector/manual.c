@@ -5,25 +5,30 @@
 
 void hr_collector_help(FILE *to)
 {
-	fputs("headrace-collector [--config FILE] [--KEY VALUE]...\n"
-	      "headrace-collector close-job JOB [--node NODE] [--config FILE] [--store FOLDER]\n"
-	      "headrace-collector remove-job JOB [--config FILE] [--store FOLDER]\n"
-	      "\n"
-	      "Receives the streams of many nodes, keeps them in one store, and answers "
-	      "`headrace query tcp://...`.\n"
-	      "The configuration file (default: " HR_COLLECTOR_CONFIG_FILE
-	      ", if it exists) has lines `key = value`.\n"
-	      "Each key is also an option, which overrides the file.\n"
-	      "\n"
-	      "  close-job        mark as closed the streams of nodes that will not come back\n"
-	      "  remove-job       remove the data of a job, as retention does\n"
-	      "                   (both also work while a collector runs)\n"
-	      "  --config FILE    read this configuration file\n"
-	      "  --check-config   check file, options and the files and addresses that they name,\n"
-	      "                   report mistakes, and end\n"
-	      "  --help, --version\n"
-	      "\n",
-	      to);
+	fputs(
+	    "headrace-collector [--config FILE] [--KEY VALUE]...\n"
+	    "headrace-collector close-job JOB [--node NODE] [--config FILE] [--store FOLDER]\n"
+	    "headrace-collector remove-job JOB [--config FILE] [--store FOLDER]\n"
+	    "headrace-collector schema clickhouse [--database NAME] [--cluster NAME] "
+	    "[--replicated]\n"
+	    "                   [--keep TIME] [--old]\n"
+	    "\n"
+	    "Receives the streams of many nodes, keeps them in one store, and answers "
+	    "`headrace query tcp://...`.\n"
+	    "The configuration file (default: " HR_COLLECTOR_CONFIG_FILE
+	    ", if it exists) has lines `key = value`.\n"
+	    "Each key is also an option, which overrides the file.\n"
+	    "\n"
+	    "  close-job        mark as closed the streams of nodes that will not come back\n"
+	    "  remove-job       remove the data of a job, as retention does\n"
+	    "                   (both also work while a collector runs)\n"
+	    "  schema           print the SQL that creates the tables for `sink` (clickhouse.md)\n"
+	    "  --config FILE    read this configuration file\n"
+	    "  --check-config   check file, options and the files and addresses that they name,\n"
+	    "                   report mistakes, and end\n"
+	    "  --help, --version\n"
+	    "\n",
+	    to);
 	hr_config_help(hr_collector_keys, hr_collector_n_keys, to);
 	fputs("\nSIGTERM ends the collector after all received data is on disk. SIGHUP makes it "
 	      "read configuration and certificates again.\n",
@@ -57,6 +62,12 @@ void hr_collector_man(FILE *to)
 	    "not ended. Answers then report when they were closed, not that they are silent. If a "
 	    "node comes back, it continues its stream.\n"
 	    ".TP\n\\fBremove-job\\fR\nremove the data of the job, as retention does.\n"
+	    ".TP\n\\fBschema clickhouse\\fR\nprint the SQL that creates the tables and views for "
+	    "\\fBsink\\fR; it can be run again at any time. \\fB\\-\\-database\\fR (default: "
+	    "headrace); \\fB\\-\\-cluster\\fR: also tables over all shards of this cluster, in "
+	    "which case the SQL must be run on each server; \\fB\\-\\-replicated\\fR: "
+	    "ReplicatedMergeTree; \\fB\\-\\-keep\\fR 365d: delete older data; "
+	    "\\fB\\-\\-old\\fR: for ClickHouse before 20.1.\n"
 	    ".SH OPTIONS\n"
 	    ".TP\n\\fB\\-\\-config\\fR \\fIFILE\\fR\nread this file instead "
 	    "of " HR_COLLECTOR_CONFIG_FILE ".\n"
@@ -71,7 +82,7 @@ void hr_collector_man(FILE *to)
 	    ".TP\n\\fBSIGTERM\\fR, \\fBSIGINT\\fR\ncommit and acknowledge received data, seal "
 	    "segments, and end, within 10 s.\n"
 	    ".TP\n\\fBSIGHUP\\fR\nread configuration and certificates again. Certificates and "
-	    "operators apply to new connections, retention at once.\n"
+	    "operators apply to new connections, retention and alerts at once.\n"
 	    ".SH EXIT STATUS\n0: ended by SIGTERM or SIGINT; 1: failed; 2: mistake in file or "
 	    "options; 125: the store cannot be used, for example because another collector uses "
 	    "it.\n"

@@ -172,7 +172,7 @@ static void write_fleet(const struct hr_peers *peers, FILE *out)
 	struct hr_arena memory = {0};
 	Headrace__Fleet f;
 
-	if (hr_peers_fleet(peers, TOP, &memory, &f) == 0) {
+	if (hr_peers_fleet(peers, TOP, 0, &memory, &f) == 0) {
 		hr_metric_single(out, "headrace_collector_jobs", GAUGE,
 				 "Running jobs with a connected node.", f.jobs_total);
 		hr_metric_single(out, "headrace_collector_training_loops", GAUGE,
@@ -200,6 +200,40 @@ static void write_fleet(const struct hr_peers *peers, FILE *out)
 	hr_arena_free(&memory);
 }
 
+/* ---- alerts ---- */
+
+static void write_sent(const struct hr_alerting_stats *s, FILE *out)
+{
+	static const char name[] = "headrace_collector_alert_messages_total";
+	static const struct {
+		const char *to;
+		enum hr_alert_sink sink;
+	} sinks[] = {{"url", HR_ALERT_URL}, {"command", HR_ALERT_COMMAND}};
+
+	hr_metric(out, name, COUNTER, "Messages about alerts.");
+	for (size_t i = 0; i < sizeof(sinks) / sizeof(*sinks); i++) {
+		hr_metric_value(out, name, (double)s->delivered[sinks[i].sink], "to", sinks[i].to,
+				"result", "delivered", NULL);
+		hr_metric_value(out, name, (double)s->failed[sinks[i].sink], "to", sinks[i].to,
+				"result", "failed", NULL);
+	}
+}
+
+static void write_alerts(const struct hr_alerting *alerting, FILE *out)
+{
+	struct hr_alerting_stats s;
+
+	hr_alerting_stats(alerting, &s);
+	hr_metric(out, "headrace_collector_alerts", GAUGE, "Active alerts.");
+	for (unsigned i = 0; i < HR_ALERT_N_KINDS; i++)
+		hr_metric_value(out, "headrace_collector_alerts", (double)s.firing[i], "kind",
+				hr_alert_kind_name(i), NULL);
+	hr_metric_single(out, "headrace_collector_ignored_alerts_total", COUNTER,
+			 "Alerts that were ignored because there were too many.",
+			 (double)s.ignored);
+	write_sent(&s, out);
+}
+
 void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *out)
 {
 	write_connections(parts->peers, out);
@@ -207,4 +241,5 @@ void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *ou
 	write_queries(parts->queries, out);
 	write_store(parts->retention, out);
 	write_fleet(parts->peers, out);
+	write_alerts(parts->alerting, out);
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "collector/alerting.h"
 #include "collector/peers.h"
 #include "collector/retention.h"
 #include "net/metrics.h"
@@ -14,6 +15,7 @@ struct hr_collector_parts {
 	const struct hr_peers *peers;
 	const struct hr_queries *queries;
 	struct hr_retention *retention; /* NULL: retention is off */
+	const struct hr_alerting *alerting;
 };
 
 void hr_collector_metrics_write(const struct hr_collector_parts *parts, FILE *out);

@@ -8,6 +8,8 @@
 #include "collector/peers_internal.h"
 #include "net/wire.h"
 
+#define WINDOW_LEAST ((size_t)256 << 10)
+
 struct question {
 	uv_work_t work;
 	struct hr__peer *peer;
@@ -34,6 +36,19 @@ static void peer_hello_decide(uv_work_t *work)
 	q->result = hr_who_decide(&q->rules, &q->about, q->credential, &q->who, &q->error);
 }
 
+/*
+ * A node gets a smaller window if there are many, so that all of them can wait for a slow store
+ * without using up the memory. Else the collector would have to stop reading from them, and would
+ * also not get the live picture, which comes after their frames.
+ */
+static size_t share_of_memory(const struct hr_peers *peers)
+{
+	size_t share = peers->config.memory_bytes / 2 / peers->n;
+
+	share = share > WINDOW_LEAST ? share : WINDOW_LEAST;
+	return share < peers->config.window_bytes ? share : peers->config.window_bytes;
+}
+
 static void welcome(struct hr__peer *p, uint32_t version)
 {
 	const struct hr_peers_config *c = &p->peers->config;
@@ -43,7 +58,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	ack.software = "headrace-collector " HEADRACE_VERSION;
 	ack.who = p->who.text;
 	ack.ping_ms = (uint32_t)c->ping_ms;
-	ack.window_bytes = c->window_bytes;
+	ack.window_bytes = p->window_bytes = share_of_memory(p->peers);
 	ack.max_frame_bytes = c->max_frame_bytes;
 	ack.munge = c->rules.munge;
 	hr_conn_limit(p->conn, c->max_frame_bytes);

@@ -28,13 +28,14 @@ void hr__peer_now(struct hr__peer *p, const Headrace__Now *now)
 				  (unsigned long long)now->interval_ns);
 }
 
-int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, struct hr_arena *memory,
-		   Headrace__Fleet *ret)
+int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, size_t max_stuck,
+		   struct hr_arena *memory, Headrace__Fleet *ret)
 {
+	const struct hr_fleet_view view = {
+	    .all = true, .max_jobs = max_jobs, .max_stuck = max_stuck};
 	const Headrace__Look all = HEADRACE__LOOK__INIT;
 
-	return hr_fleet_look(&p->fleet, &all, &(struct hr_fleet_view){.all = true}, max_jobs,
-			     uv_now(p->loop), memory, ret);
+	return hr_fleet_look(&p->fleet, &all, &view, uv_now(p->loop), memory, ret);
 }
 
 /* A node has a connection for each job that it records. */
@@ -55,11 +56,14 @@ static void count_nodes(const struct hr_peers *peers, Headrace__Fleet *m)
 /* Sends the answer with at most `max_jobs` jobs. -E2BIG: it is too large for a message. */
 static int answer(struct hr__peer *p, const Headrace__Look *look, size_t max_jobs)
 {
-	const struct hr_fleet_view view = {.all = p->who.operator_, .uid = p->who.uid};
+	const struct hr_fleet_view view = {.all = p->who.operator_,
+					   .uid = p->who.uid,
+					   .max_jobs = max_jobs,
+					   .max_stuck = HR_FLEET_STUCK};
 	Headrace__Fleet fleet;
 	struct hr_arena memory = {0};
-	int r = hr_fleet_look(&p->peers->fleet, look, &view, max_jobs, uv_now(p->peers->loop),
-			      &memory, &fleet);
+	int r =
+	    hr_fleet_look(&p->peers->fleet, look, &view, uv_now(p->peers->loop), &memory, &fleet);
 
 	if (r == 0) {
 		fleet.software = "headrace-collector " HEADRACE_VERSION;

@@ -28,7 +28,7 @@ static bool takes_too_much(const struct hr__peer *p)
 {
 	const struct hr_peers_config *c = &p->peers->config;
 
-	if (p->in_flight > 2 * c->window_bytes)
+	if (p->in_flight > 2 * p->window_bytes)
 		return true;
 	if (p->n_busy > BUSY_MAX)
 		return true;
@@ -57,8 +57,7 @@ static void resume_peers(struct hr_peers *peers)
 	if (peers->n_paused == 0 || peers->in_flight > peers->config.memory_bytes / 2)
 		return;
 	for (struct hr__peer *p = peers->first; p; p = p->next)
-		if (p->paused && p->in_flight <= peers->config.window_bytes &&
-		    p->n_busy <= BUSY_MAX / 2)
+		if (p->paused && p->in_flight <= p->window_bytes && p->n_busy <= BUSY_MAX / 2)
 			pause_peer(p, false);
 }
 
@@ -247,6 +246,7 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 	r = hr_ingest_frame(chan->channel, frame, bytes);
 	if (r < 0)
 		return r;
+	hr_fleet_note_frame(chan->live, uv_now(p->peers->loop));
 	chan->in_flight += bytes;
 	p->in_flight += bytes;
 	p->peers->in_flight += bytes;

@@ -60,11 +60,12 @@ struct hr_peers_stats {
 void hr_peers_stats(const struct hr_peers *p, struct hr_peers_stats *ret);
 
 /*
- * What all jobs do now, with the `max_jobs` jobs that do the most operations (fleet.h). The texts
- * are valid until the loop continues. Returns 0 or -ENOMEM.
+ * What all jobs do now, with the `max_jobs` jobs that do the most operations, and `max_stuck`
+ * operations of each that have not returned (fleet.h). The texts are valid until the loop
+ * continues. Returns 0 or -ENOMEM.
  */
-int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, struct hr_arena *memory,
-		   Headrace__Fleet *ret);
+int hr_peers_fleet(const struct hr_peers *p, size_t max_jobs, size_t max_stuck,
+		   struct hr_arena *memory, Headrace__Fleet *ret);
 
 /*
  * To stop, call hr_peers_pause, which ends reading. When ingest has answered everything, call

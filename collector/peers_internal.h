@@ -58,7 +58,8 @@ struct hr__peer {
 	size_t n_chans; /* number of channels, including closed ones */
 	size_t n_busy;	/* number of channels that are opening or closing */
 	size_t in_flight;
-	size_t begun; /* memory of the incomplete frame */
+	size_t window_bytes; /* what it may have in flight */
+	size_t begun;	     /* memory of the incomplete frame */
 	uint64_t begun_ms;
 	bool paused;
 	/* when the peer connected, sent its last whole frame, and was read again after a pause */

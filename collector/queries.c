@@ -481,6 +481,12 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 				       "user, a MUNGE credential, or connect from its machine");
 		return -EACCES;
 	}
+	if (!all->config.store) {
+		queries_refuse(client,
+			       "this collector keeps its data in ClickHouse: ask there, with "
+			       "headrace query clickhouse://...");
+		return 0;
+	}
 	if (all->stopping || too_many(all, who)) {
 		queries_refuse(client, all->stopping ? "the collector is stopping"
 						     : "too many of your queries run or wait on "

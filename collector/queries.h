@@ -22,7 +22,7 @@
 #include "proto/wire.pb-c.h"
 
 struct hr_queries_config {
-	const char *store;
+	const char *store;     /* NULL: there is none, so all queries are refused */
 	const char *exe;       /* path of headrace-collector: /proc/self/exe */
 	unsigned at_once;      /* number of queries that run at once; others wait */
 	unsigned per_caller;   /* running and waiting queries per user */

@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clickhouse/target.h"
+#include "collector/alerting.h"
+#include "collector/check.h"
 #include "collector/listen.h"
 #include "collector/metrics.h"
 #include "collector/peers.h"
@@ -41,7 +44,8 @@ struct server {
 	uv_signal_t signals[3]; /* SIGTERM, SIGINT, SIGHUP */
 	char store[PATH_MAX];	/* absolute path, because children have another working directory */
 	char spill[PATH_MAX];	/* folder for temporary files of queries; "": none */
-	int hold_fd;		/* descriptor that holds the lock of the store */
+	struct hr_ch_target target; /* where data goes instead, if config->sink is set */
+	int hold_fd;		    /* descriptor that holds the lock of the store */
 	/* the file system is read-only, and so is the lock (hr_store_hold_read_only) */
 	bool read_only;
 	bool holder_due;    /* the file with the name of the lock holder must still be written */
@@ -54,6 +58,7 @@ struct server {
 	struct hr_listeners *listeners;
 	struct hr_retention *retention;
 	struct hr_metrics *metrics; /* NULL: no address for metrics */
+	struct hr_alerting *alerting;
 	bool stopping, queries_gone, dismissed;
 	int status;
 };
@@ -67,7 +72,8 @@ static void continue_stop(struct server *s)
 		s->dismissed = true;
 		hr_peers_dismiss(s->peers);
 	}
-	if (s->dismissed && s->queries_gone && hr_peers_count(s->peers) == 0)
+	if (s->dismissed && s->queries_gone && hr_alerting_idle(s->alerting) &&
+	    hr_peers_count(s->peers) == 0)
 		uv_stop(&s->loop);
 }
 
@@ -82,7 +88,7 @@ static void on_stop_timer(uv_timer_t *timer)
 {
 	struct server *s = timer->data;
 
-	if (s->dismissed) { /* a peer or query did not end in time */
+	if (s->dismissed) { /* a peer, a query or a message about an alert did not end in time */
 		uv_stop(&s->loop);
 		return;
 	}
@@ -103,6 +109,7 @@ static void begin_to_stop(struct server *s)
 	s->listeners = NULL;
 	hr_metrics_close(s->metrics);
 	s->metrics = NULL;
+	hr_alerting_stop(s->alerting);
 	hr_peers_pause(s->peers);
 	hr_queries_stop(s->queries, on_queries_gone, s);
 	hr_ingest_stop(s->ingest);
@@ -169,10 +176,15 @@ static bool hold_for_writing(struct server *s)
 	return false;
 }
 
+static bool has_store(const struct server *s)
+{
+	return !hr_text_given(s->config->sink);
+}
+
 /* Repeats steps of the start that failed because the disk was read-only or full. */
 static void settle_store(struct server *s)
 {
-	if (s->read_only && !hold_for_writing(s))
+	if (!has_store(s) || (s->read_only && !hold_for_writing(s)))
 		return;
 	s->holder_due = s->holder_due && write_holder(s) < 0;
 	s->spill_due = s->spill_due && mkdir(s->spill, 0700) < 0 && errno != EEXIST;
@@ -184,6 +196,8 @@ static void server_on_tick(uv_timer_t *timer)
 
 	if (!s->stopping)
 		hr_peers_tick(s->peers);
+	if (!s->stopping)
+		hr_alerting_tick(s->alerting);
 	if (!s->stopping)
 		settle_store(s);
 }
@@ -270,6 +284,17 @@ static bool load_config(struct server *s)
 	return true;
 }
 
+static void change_retention(struct server *s)
+{
+	const struct hr_collector_config *c = s->config;
+
+	if (s->retention)
+		hr_retention_change(s->retention, c->retention_age_ms, c->retention_size_bytes,
+				    c->forget_after_ms);
+	else if (has_store(s) && start_retention(s) < 0)
+		hr_log(HR_LOG_ERROR, "cannot start retention: out of memory");
+}
+
 static void reload(struct server *s)
 {
 	const struct hr_collector_config *c = s->config;
@@ -284,11 +309,8 @@ static void reload(struct server *s)
 	}
 	rules = rules_of(c);
 	hr_peers_rules(s->peers, &rules);
-	if (s->retention)
-		hr_retention_change(s->retention, c->retention_age_ms, c->retention_size_bytes,
-				    c->forget_after_ms);
-	else if (start_retention(s) < 0)
-		hr_log(HR_LOG_ERROR, "cannot start retention: out of memory");
+	hr_alerting_change(s->alerting, c);
+	change_retention(s);
 	hr_log(HR_LOG_INFO, "reloaded configuration and certificates");
 }
 
@@ -345,7 +367,7 @@ static int make_spill(struct server *s)
 	char *folder;
 	int r = 0;
 
-	if (set && strcmp(set, "none") == 0)
+	if (!has_store(s) || (set && strcmp(set, "none") == 0))
 		return 0;
 	if (asprintf(&folder, "%s%s", set && *set ? set : s->store, set && *set ? "" : "/spill") <
 	    0)
@@ -370,7 +392,7 @@ static int make_queries(struct server *s)
 	const struct hr_collector_config *c = s->config;
 	int r = make_spill(s);
 	const struct hr_queries_config queries = {
-	    .store = s->store,
+	    .store = has_store(s) ? s->store : NULL,
 	    .exe = "/proc/self/exe",
 	    .at_once = (unsigned)c->query_at_once,
 	    .per_caller = (unsigned)c->query_per_caller,
@@ -408,6 +430,7 @@ static int make_parts(struct server *s)
 	ingest.max_new = s->config->new_streams_per_user;
 	ingest.max_streams = s->max_files / 2 / STREAM_FILES;
 	ingest.store = s->store;
+	ingest.clickhouse = has_store(s) ? NULL : &s->target;
 	ingest.wake = wake;
 	ingest.self = s;
 	r = hr_ingest_new(&ingest, &s->ingest);
@@ -415,7 +438,7 @@ static int make_parts(struct server *s)
 		r = make_queries(s);
 	if (r == 0)
 		r = make_peers(s);
-	if (r == 0)
+	if (r == 0 && has_store(s))
 		r = start_retention(s);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "cannot start: %s", strerrordesc_np(-r));
@@ -429,7 +452,8 @@ static void write_metrics(void *self, FILE *out)
 	hr_collector_metrics_write(&(struct hr_collector_parts){.ingest = s->ingest,
 								.peers = s->peers,
 								.queries = s->queries,
-								.retention = s->retention},
+								.retention = s->retention,
+								.alerting = s->alerting},
 				   out);
 }
 
@@ -472,8 +496,13 @@ static int server_start(struct server *s)
 	r = make_parts(s);
 	if (r == 0)
 		r = hr_listeners_open(&s->loop, s->config, s->tls, s->peers, &s->listeners);
+	if (r == 0)
+		r = hr_alerting_new(&s->loop, s->peers, hr_listeners_first(s->listeners),
+				    &s->alerting);
+	if (r == 0)
+		hr_alerting_change(s->alerting, s->config);
 	s->holder_due = s->read_only;
-	if (r == 0 && !s->holder_due) {
+	if (r == 0 && has_store(s) && !s->holder_due) {
 		r = write_holder(s);
 		s->holder_due = is_unwritable(r);
 		if (r < 0)
@@ -503,7 +532,8 @@ static void server_close_handles(struct server *s)
 static void server_done(struct server *s)
 {
 	/* Peers and children that have not ended end with this process. */
-	bool left = s->stopping && (!s->queries_gone || hr_peers_count(s->peers) > 0);
+	bool left = s->stopping && (!s->queries_gone || !hr_alerting_idle(s->alerting) ||
+				    hr_peers_count(s->peers) > 0);
 
 	hr_retention_stop(s->retention);
 	if (left)
@@ -513,6 +543,7 @@ static void server_done(struct server *s)
 	server_close_handles(s);
 	uv_run(&s->loop, UV_RUN_DEFAULT);
 	hr_queries_free(s->queries);
+	hr_alerting_free(s->alerting);
 	hr_peers_free(s->peers);
 	hr_tls_unref(s->tls);
 	(void)uv_loop_close(&s->loop);
@@ -531,7 +562,7 @@ int hr_server_run(const struct hr_config_source *from, struct hr_collector_confi
 
 	umask(077);
 	s.max_files = hr_host_raise_files();
-	if (take_store(&s) < 0)
+	if ((has_store(&s) ? take_store(&s) : hr_collector_take_sink(config->sink, &s.target)) < 0)
 		return HR_EXIT_STORE;
 	start_handles(&s);
 	if (server_start(&s) == 0) {
@@ -543,7 +574,10 @@ int hr_server_run(const struct hr_config_source *from, struct hr_collector_confi
 		s.status = EXIT_FAILURE;
 	}
 	server_done(&s);
-	(void)hr_store_write_holder(s.store, "");
-	close(s.hold_fd);
+	if (has_store(&s)) {
+		(void)hr_store_write_holder(s.store, "");
+		close(s.hold_fd);
+	}
+	hr_ch_target_done(&s.target);
 	return s.status;
 }

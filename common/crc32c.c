@@ -54,7 +54,8 @@ static bool has_instruction(void)
 	return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint64_t move_past(uint64_t crc, uint32_t lanes)
+__attribute__((target("sse4.2,crc32,pclmul"))) static uint64_t move_past(uint64_t crc,
+									 uint32_t lanes)
 {
 	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)crc),
 					       _mm_cvtsi64_si128((int64_t)lanes), 0);
@@ -70,8 +71,8 @@ static uint64_t word_at(const uint8_t *p)
 	return word;
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t crc_instruction(uint32_t crc,
-									 const uint8_t *p, size_t n)
+__attribute__((target("sse4.2,crc32,pclmul"))) static uint32_t
+crc_instruction(uint32_t crc, const uint8_t *p, size_t n)
 {
 	uint64_t first = crc;
 

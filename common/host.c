@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/host.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void hr_host_name(char ret[HR_HOST_NAME_BYTES])
@@ -36,4 +39,43 @@ unsigned hr_host_raise_files(void)
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > UINT_MAX)
 		return UINT_MAX;
 	return (unsigned)files.rlim_cur;
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static int executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	return access(path, X_OK) == 0 ? 0 : -errno;
+}
+
+int hr_host_find_program(const char *name)
+{
+	const char *path = getenv("PATH"); // NOLINT(concurrency-mt-unsafe): constant
+	char candidate[PATH_MAX];
+	int r, worst = -ENOENT;
+
+	if (strchr(name, '/') != NULL)
+		return executable(name);
+	if (path == NULL)
+		path = "/bin:/usr/bin"; /* the default of execvp */
+	for (;; path++) {
+		size_t n = strcspn(path, ":");
+
+		snprintf(candidate, sizeof(candidate), "%.*s%s%s", (int)n, path, n > 0 ? "/" : "",
+			 name);
+		r = name[0] != '\0' ? executable(candidate) : -ENOENT;
+		if (r == 0)
+			return 0;
+		if (r == -EACCES)
+			worst = r;
+		path += n;
+		if (*path == '\0')
+			return worst;
+	}
 }

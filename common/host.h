@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.h - this machine: its name, its boot, the limit of open files; any thread */
+/* host.h - this machine: its name, its boot, the limit of open files, its programs; any thread */
 #ifndef HEADRACE_COMMON_HOST_H
 #define HEADRACE_COMMON_HOST_H
 
@@ -13,5 +13,8 @@ void hr_host_boot_id(char ret[HR_HOST_BOOT_BYTES]);
 
 /* Raises this process's limit of open files to the maximum, and returns the new limit. */
 unsigned hr_host_raise_files(void);
+
+/* Checks that exec would find this program in PATH. Returns 0, or the error of exec as -errno. */
+int hr_host_find_program(const char *name);
 
 #endif

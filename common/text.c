@@ -96,13 +96,25 @@ static size_t text_show(const uint8_t *s, size_t n, char piece[4], size_t *ret_u
 	return 1;
 }
 
+/* Returns the length of the printable ASCII without a backslash that s[0..n) begins with. */
+static size_t plain_length(const uint8_t *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '\\')
+		i++;
+	return i;
+}
+
 size_t hr_text_escape(char *out, size_t out_bytes, const void *in, size_t n)
 {
 	const uint8_t *s = in;
-	size_t total = 0, written = 0;
+	size_t plain = plain_length(s, n < out_bytes ? n : 0), total = plain, written = plain;
 	bool full = false;
 
-	for (size_t i = 0; i < n;) {
+	if (plain > 0)
+		memcpy(out, s, plain); /* most names are only this */
+	for (size_t i = plain; i < n;) {
 		char piece[4];
 		size_t unit, length = text_show(s + i, n - i, piece, &unit);
 

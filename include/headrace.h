@@ -105,6 +105,15 @@ struct headrace_api {
 	 * themselves because they are too many. 0 or a time in the future means now.
 	 */
 	void (*passed)(struct headrace_name *name, uint64_t moment);
+	/*
+	 * Records this process and its later children from now on, into the daemon that listens on
+	 * `socket` (the path of a Unix socket, at most 107 bytes); what happened before is not
+	 * recorded. NULL: ends that recording. May take a second. Returns 0 or -errno: -EALREADY: a
+	 * recording runs; -ENOTSUP: this process is excluded from recording; -EPERM: a seccomp
+	 * filter exists; other errors: the daemon cannot be reached. For headrace.record() of
+	 * Python.
+	 */
+	int (*record)(const char *socket);
 };
 
 /* libheadrace.so defines this function. Returns NULL if it does not support this version. */

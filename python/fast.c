@@ -281,6 +281,8 @@ static const char *with_spent(const char *head, const struct spent *before, char
 	n = spent_put(room, size, n, "%s}", hidden());
 	wait_cpu.ended_ns = now.cpu_ns;
 	wait_cpu.ended_at_ns = now.at_ns;
+	if (n >= size)
+		n = spent_put(room, size, 0, "%s}", head); /* the program's args may fit alone */
 	return n < size ? room : NULL;
 }
 

@@ -18,7 +18,7 @@
 #define SECONDS_MIN 1e-6
 #define SECONDS_MAX 1e9
 
-static const struct hr_named *named_in(const struct hr_named *list, const char *name)
+const struct hr_named *hr_named_in(const struct hr_named *list, const char *name)
 {
 	for (const struct hr_named *q = list; q->name != NULL; q++) {
 		if (strcmp(q->name, name) == 0)
@@ -29,12 +29,12 @@ static const struct hr_named *named_in(const struct hr_named *list, const char *
 
 const struct hr_named *hr_named_find(const char *name)
 {
-	return named_in(hr_named_list, name);
+	return hr_named_in(hr_named_list, name);
 }
 
 const struct hr_named *hr_verdict_find(const char *name)
 {
-	return named_in(hr__verdict_list, name);
+	return hr_named_in(hr__verdict_list, name);
 }
 
 const char *hr_named_line(const struct hr_named *q, const char *prefix)

@@ -41,7 +41,9 @@ void hr__macros_print(FILE *to);
 /* The queries in NAME.verdict.sql, with the names NAME; ends with a NULL name. */
 extern const struct hr_named hr__verdict_list[];
 
-const struct hr_named *hr_named_find(const char *name);
+/* Returns the query with this name in a list that ends with a NULL name, or NULL. */
+const struct hr_named *hr_named_in(const struct hr_named *list, const char *name);
+const struct hr_named *hr_named_find(const char *name); /* in hr_named_list */
 
 /*
  * Returns the verdict of a query (NAME.verdict.sql), or NULL. A verdict selects lines of text from

@@ -18,30 +18,41 @@ some_ranks AS (
                  count(*) FILTER (s.rank < ranks_expected) AS n_seen
           FROM every_job LEFT JOIN seen s USING (cluster, job, attempt)
           WHERE ranks_expected IS NOT NULL GROUP BY cluster, job, attempt)),
-notes AS (
-    SELECT 2 AS part, job, format('job {}, node {}: only counters were recorded {}: rollups and file_records have these operations, but events and the queries io-time, slow and file lack them; --level trace records them',
-                          job, node, CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some point on'
-                                     ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END) AS note
+-- Notes about single nodes. `kind` is the same for notes that differ in times only; the largest `weight` of a kind is the most important one.
+of_node AS (
+    SELECT 2 AS part, job, node, 'counters' AS kind, coalesce(end_ns - start_ns, 0) AS weight,
+           format('only counters were recorded {}: rollups and file_records have these operations, but events and the queries io-time, slow and file lack them; --level trace records them',
+                  CASE WHEN end_ns IS NULL OR end_ns <= start_ns THEN 'from some point on'
+                  ELSE format('for {:.1f} s', (end_ns - start_ns) / 1e9) END) AS text
     FROM counted
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: {}', job, node, CASE
+    SELECT 3, job, node, concat_ws(' ', state, boot = 'imported'), 0, CASE
         WHEN boot = 'imported' AND state = 'running' THEN 'headrace import still writes it: the answer is incomplete'
         WHEN boot = 'imported' THEN 'headrace import was killed while it wrote it: most of it is missing; remove its folder below jobs/, and import again'
         WHEN state = 'running' THEN 'still running, or being recovered: the answer contains events until about 1 s ago, and totals until about 10 s ago'
-        ELSE 'the recording was cut short (headraced was killed or stopped): later operations are missing' END)
+        ELSE 'the recording was cut short (headraced was killed or stopped): later operations are missing' END
     FROM every_node WHERE state NOT IN ('ended', 'silent') AND closed_ns IS NULL
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: an operator closed it on {} UTC, its last message came on {} UTC: later data is missing',
-                          job, node, strftime(make_timestamp_ns(closed_ns), '%Y-%m-%d %H:%M'),
+    SELECT 3, job, node, 'closed', closed_ns, format('an operator closed it on {} UTC, its last message came on {} UTC: later data is missing',
+                          strftime(make_timestamp_ns(closed_ns), '%Y-%m-%d %H:%M'),
                           coalesce(strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M'), '?'))
     FROM every_node WHERE state = 'killed' AND closed_ns IS NOT NULL
     UNION ALL
-    SELECT 3, job, format('job {}, node {}: no message since {} UTC ({} s): later data is missing here, but may be in the spool of that node; totals (ranks, workers, files, summary) lack some time before it, too',
-                          job, node, CASE WHEN heard_ns IS NULL THEN 'its start,'
-                                     WHEN silent_ns < 43200000000000 THEN strftime(make_timestamp_ns(heard_ns), '%H:%M:%S')
-                                     ELSE strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M:%S') END,
+    SELECT 3, job, node, 'silent', silent_ns, format('no message since {} UTC ({} s): later data is missing here, but may be in the spool of that node; totals (ranks, workers, files, summary) lack some time before it, too',
+                          CASE WHEN heard_ns IS NULL THEN 'its start,'
+                          WHEN silent_ns < 43200000000000 THEN strftime(make_timestamp_ns(heard_ns), '%H:%M:%S')
+                          ELSE strftime(make_timestamp_ns(heard_ns), '%Y-%m-%d %H:%M:%S') END,
                           silent_ns // 1000000000)
-    FROM every_node WHERE state = 'silent'
+    FROM every_node WHERE state = 'silent'),
+of_nodes AS (SELECT *, count(*) OVER (PARTITION BY part, job, kind) AS n FROM of_node),
+notes AS (
+    SELECT part, job, format('job {}, node {}: {}', job, node, text) AS note FROM of_nodes WHERE n <= 3
+    UNION ALL -- more nodes share a line
+    SELECT part, job, CASE WHEN count(DISTINCT text) = 1
+                      THEN format('job {}, {} nodes ({}, ...): {}', job, n, array_to_string(list(node ORDER BY node)[1:3], ', '), any_value(text))
+                      ELSE format('job {}, node {}: {}. The same, with other times, on {} more nodes',
+                                  job, arg_max(node, weight), arg_max(text, weight), n - 1) END
+    FROM of_nodes WHERE n > 3 GROUP BY part, job, kind, n
     UNION ALL
     SELECT 3, job, format('job {}: the clocks of node {} and {} differ by {}', job, low, high,
                           CASE WHEN apart_ns < 1e9 THEN format('{:.1f} ms', apart_ns / 1e6) ELSE format('{:.1f} s', apart_ns / 1e9) END)

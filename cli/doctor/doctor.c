@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/run/environment.h"
 #include "common/text.h"
 
 struct doctor_check {
@@ -155,7 +156,7 @@ static void check_collector(const struct hr_address *to, struct report *report)
 static int diagnose(const char *store, const struct hr_address *to, size_t n, bool json)
 {
 	static struct report report; /* too large for the stack */
-	char *library = hr_part_find("libheadrace.so"), *headraced = hr_part_find("headraced");
+	char *library = hr_library_find(), *headraced = hr_part_find("headraced");
 	char *python = hr_part_find("python/startup");
 	struct hr_doctor doctor = {.store = store,
 				   .no_store = n > 0,

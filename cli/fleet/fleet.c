@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/screen.h"
+#include "common/fleet_json.h"
 #include "common/now.h"
 #include "proto/now.h"
 

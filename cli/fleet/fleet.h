@@ -51,6 +51,5 @@ struct hr_fleet_display {
 };
 
 void hr_fleet_print(FILE *out, const struct hr_fleet_display *d);
-void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet); /* one line */
 
 #endif

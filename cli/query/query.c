@@ -20,7 +20,9 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/query/progress.h"
+#include "cli/query/query_clickhouse.h"
 #include "cli/query/query_remote.h"
+#include "clickhouse/target.h"
 #include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
 #include "cli/terminal.h"
@@ -271,22 +273,48 @@ static void find_style(struct hr_query_request *r)
 	free(folder);
 }
 
-int hr_query_answer(struct hr_query_request *r)
+/* Answers a question to one or more stores, or to a collector. */
+static int answer_stores(struct hr_query_request *r)
 {
 	struct hr_outfile file = {0};
 	int status = hr_operands_check(r);
 
-	signal(SIGPIPE, SIG_IGN);
 	if (status == 0 && r->n_words == 0 && r->export == NULL)
 		return hr_query_start(r->remote ? NULL : r->stores[0],
 				      r->newest != NULL ? "" : r->stores[0]);
 	if (status == 0)
 		status = plan_output(r, &file);
-	find_style(r);
 	if (status == 0)
 		status = r->remote ? hr_query_remote(r, &file) : ask_stores(r, &file);
 	hr_outfile_done(&file);
 	return status;
+}
+
+/* Answers a question to ClickHouse: about all jobs there, about one job in a temporary store. */
+static int answer_clickhouse(struct hr_query_request *r)
+{
+	char *store = NULL;
+	int status;
+
+	if (!r->job)
+		return hr_query_fleet(r, r->stores[0]);
+	status = hr_query_pull(r->stores[0], r->job, &store);
+	if (status != 0)
+		return status;
+	r->stores[0] = store;
+	status = answer_stores(r);
+	hr_remove_tree(store);
+	free(store);
+	return status;
+}
+
+int hr_query_answer(struct hr_query_request *r)
+{
+	signal(SIGPIPE, SIG_IGN);
+	find_style(r);
+	if (r->n_stores == 1 && hr_ch_target_is(r->stores[0]))
+		return answer_clickhouse(r);
+	return answer_stores(r);
 }
 
 int hr_query_main(int argc, char **argv)

@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/stores.h"
+#include "clickhouse/target.h"
 #include "common/text.h"
 
 #define SKIPPED_NAMED 3u
@@ -29,12 +30,18 @@ static bool is_marked_store(const char *text)
 	return hr_store_outline(text, false, &outline) == 0;
 }
 
+/* Returns whether this is the address of a collector or of ClickHouse. */
+static bool is_server(const char *text)
+{
+	return hr_address_is(text) || hr_ch_target_is(text);
+}
+
 /* Returns whether this is SQL or the name of a query. The first operand may also be a store. */
 static bool is_question(const char *text, bool first)
 {
 	if (hr_named_find(text) != NULL)
 		return !first || !is_marked_store(text);
-	return strpbrk(text, " \t\n(;") != NULL && !hr_address_is(text) && !is_path(text);
+	return strpbrk(text, " \t\n(;") != NULL && !is_server(text) && !is_path(text);
 }
 
 /* Returns whether the word is the first one of an SQL statement without quotes. */
@@ -68,7 +75,7 @@ static void take_later_stores(struct hr_query_request *r)
 	size_t kept = 1;
 
 	for (size_t i = 1; i < r->n_words; i++) {
-		if (hr_address_is(r->words[i]) || is_marked_store(r->words[i]))
+		if (is_server(r->words[i]) || is_marked_store(r->words[i]))
 			r->stores[r->n_stores++] = r->words[i];
 		else
 			r->words[kept++] = r->words[i];
@@ -97,7 +104,7 @@ int hr_operands_sort(struct hr_query_request *r)
 		return HR_EXIT_USAGE;
 	}
 	for (; n < question; n++) {
-		if (question == r->n_words && !hr_address_is(r->words[n]) && !is_path(r->words[n]))
+		if (question == r->n_words && !is_server(r->words[n]) && !is_path(r->words[n]))
 			break;
 		r->stores[r->n_stores++] = r->words[n];
 	}
@@ -105,7 +112,7 @@ int hr_operands_sort(struct hr_query_request *r)
 	memmove(r->words, r->words + n, r->n_words * sizeof(*r->words));
 	/* A collector of a later version may have more queries. */
 	if (question == n + r->n_words && r->n_words > 0 &&
-	    (r->n_stores == 0 || !hr_address_is(r->stores[0])))
+	    (r->n_stores == 0 || !is_server(r->stores[0])))
 		return report_unknown(r->words[0]);
 	if (r->n_stores == 0 && r->n_words > 0)
 		take_later_stores(r);
@@ -119,12 +126,18 @@ static int check_collector(struct hr_query_request *r)
 	size_t n;
 
 	for (size_t i = 0; i < r->n_stores && !r->remote; i++)
-		r->remote = hr_address_is(r->stores[i]);
+		r->remote = is_server(r->stores[i]);
 	if (!r->remote)
 		return 0;
 	if (r->n_stores > 1) {
 		hr_report(
 		    "cannot query a collector together with other stores: query each separately");
+		return HR_EXIT_USAGE;
+	}
+	if (hr_ch_target_is(r->stores[0])) {
+		hr_report(
+		    "a question to ClickHouse is one of `headrace query`; other commands need "
+		    "a store: headrace query ADDRESS --job JOB");
 		return HR_EXIT_USAGE;
 	}
 	if (hr_address_parse_targets(r->stores[0], &r->collector, 1, &n, &error) == 0)

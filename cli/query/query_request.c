@@ -51,9 +51,9 @@ const struct hr_option hr_query_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-void hr_query_topics(hr_topic *topic)
+static void each_topic(const struct hr_named *list, hr_topic *topic)
 {
-	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
+	for (const struct hr_named *q = list; q->name != NULL; q++) {
 		const char *about;
 		size_t n;
 
@@ -62,9 +62,19 @@ void hr_query_topics(hr_topic *topic)
 	}
 }
 
+void hr_query_topics(hr_topic *topic)
+{
+	each_topic(hr_named_list, topic);
+}
+
 static void list_query(const char *name, const char *about, size_t n)
 {
 	printf("%-10s  %.*s\n", name, (int)n, about);
+}
+
+void hr_request_list(const struct hr_named *list)
+{
+	each_topic(list, list_query);
 }
 
 static void report_line(void *self, const char *text)
@@ -129,7 +139,7 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 		r->style.raw = true;
 		return 0;
 	case OPT_LIST:
-		hr_query_topics(list_query);
+		hr_request_list(hr_named_list);
 		*ret_status = EXIT_SUCCESS;
 		return 1;
 	case OPT_EXPLAIN:

@@ -42,6 +42,9 @@ struct hr_query_request {
 	struct hr_question question;
 };
 
+/* Prints the names of queries, and what each answers. */
+void hr_request_list(const struct hr_named *list);
+
 /* Reports mistakes in a request to the user. */
 extern const struct hr_sink hr_request_messages;
 

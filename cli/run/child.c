@@ -24,43 +24,6 @@
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
 
-static int executable(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) != 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EACCES;
-	return access(path, X_OK) == 0 ? 0 : -errno;
-}
-
-int hr_child_find(const char *name)
-{
-	const char *path = getenv("PATH");
-	char candidate[PATH_MAX];
-	int r, worst = -ENOENT;
-
-	if (strchr(name, '/') != NULL)
-		return executable(name);
-	if (path == NULL)
-		path = "/bin:/usr/bin"; /* the default of execvp */
-	for (;; path++) {
-		size_t n = strcspn(path, ":");
-
-		snprintf(candidate, sizeof(candidate), "%.*s%s%s", (int)n, path, n > 0 ? "/" : "",
-			 name);
-		r = name[0] != '\0' ? executable(candidate) : -ENOENT;
-		if (r == 0)
-			return 0;
-		if (r == -EACCES)
-			worst = r;
-		path += n;
-		if (*path == '\0')
-			return worst;
-	}
-}
-
 int hr_child_init(struct hr_child *child)
 {
 	sigset_t set;
@@ -233,9 +196,9 @@ int hr_child_exec_status(const char *name, int error)
 	return error == ENOENT || error == ENOTDIR ? HR_EXIT_NOT_FOUND : HR_EXIT_NOT_EXECUTABLE;
 }
 
-int hr_child_exec(char *const argv[])
+int hr_child_exec(char *const argv[], char *const environment[])
 {
-	execvp(argv[0], argv);
+	execvpe(argv[0], argv, environment);
 	return hr_child_exec_status(argv[0], errno);
 }
 

@@ -23,9 +23,6 @@ struct hr_child {
 	int status; /* wait status; valid if `ended` */
 };
 
-/* Checks that exec would find this program in PATH. Returns 0, or the error of exec as -errno. */
-int hr_child_find(const char *name);
-
 /* Blocks the signals to forward. Call it before hr_child_start. */
 int hr_child_init(struct hr_child *child);
 
@@ -42,7 +39,7 @@ void hr_child_signals(struct hr_child *child);
 int hr_child_exit_status(const struct hr_child *child);
 
 /* Replaces this process by the command. On failure, reports it and returns its exit status. */
-int hr_child_exec(char *const argv[]);
+int hr_child_exec(char *const argv[], char *const environment[]);
 
 /* Reports that exec failed. Returns 127 (not found) or 126 (not executable). */
 int hr_child_exec_status(const char *name, int error);

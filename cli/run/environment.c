@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
+#include "daemon/control/private.h"
+
 #define ADDED_MAX 15u
 
 /* Returns whether `variable` is "NAME=value" with this name. */
@@ -161,8 +164,8 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	return environment_put(environment, preload(e->library)) &&
 	       put_python(environment, e->python) && put_tools(environment, e->library) &&
 	       put_value(environment, "HEADRACE_SOCKET", e->socket) &&
-	       put_value(environment, "HEADRACE_STORE", e->store) &&
-	       put_value(environment, "HEADRACE_JOB", e->job) &&
+	       (e->store == NULL || (put_value(environment, "HEADRACE_STORE", e->store) &&
+				     put_value(environment, "HEADRACE_JOB", e->job))) &&
 	       /* The shim overwrites the digits with the time of a failed attach. */
 	       put_value(environment, "HEADRACE_ATTACH_FAILED", "00000000000000000000") &&
 	       put_list(environment, "HEADRACE_EXCLUDE", e->exclude) &&
@@ -201,6 +204,23 @@ void hr_environment_free(char **environment)
 	for (size_t i = 0; environment != NULL && environment[i] != NULL; i++)
 		free(environment[i]);
 	free(environment);
+}
+
+char *hr_library_find(void)
+{
+	char *library = hr_part_find("libheadrace.so"), link[HR_PRIVATE_PATH], *linked = NULL;
+	char *slash = library != NULL ? strrchr(library, '/') : NULL;
+
+	if (slash == NULL || hr_environment_problem(library) == NULL)
+		return library;
+	*slash = '\0';
+	if (hr_private_link(library, link) == 0 && asprintf(&linked, "%s/%s", link, slash + 1) < 0)
+		linked = NULL;
+	*slash = '/';
+	if (linked == NULL)
+		return library;
+	free(library);
+	return linked;
 }
 
 const char *hr_environment_problem(const char *library)

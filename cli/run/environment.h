@@ -24,6 +24,7 @@
 struct hr_environment {
 	const char *library;
 	const char *python; /* folder of Python's start-up module, or NULL */
+	/* socket "": the shim waits for headrace.record(); `store` and `job` are NULL */
 	const char *socket, *store, *job;
 	/* NULL-terminated lists, appended to HEADRACE_EXCLUDE and HEADRACE_INCLUDE */
 	const char *const *exclude, *const *include;
@@ -43,6 +44,12 @@ enum hr_python hr_environment_python(const char *folder);
 
 char **hr_environment_new(const struct hr_environment *e);
 void hr_environment_free(char **environment);
+
+/*
+ * Returns a path of libheadrace.so (malloc'ed), or NULL if it is not installed. If it is in a folder
+ * that LD_PRELOAD cannot contain, the path leads through a link in the runtime folder.
+ */
+char *hr_library_find(void);
 
 /* Returns why LD_PRELOAD cannot contain this path; NULL: it can. */
 const char *hr_environment_problem(const char *library);

@@ -20,50 +20,30 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/run/child.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/run/environment.h"
 #include "cli/run/filters.h"
-#include "cli/run/job.h"
 #include "cli/run/job_reuse.h"
-#include "cli/run/link.h"
 #include "cli/run/refusal.h"
-#include "cli/run/run_options.h"
-#include "cli/run/run_uplink.h"
+#include "cli/run/run.h"
 #include "cli/summary/summary.h"
 #include "store/store.h"
+#include "common/host.h"
 #include "common/level.h"
-#include "common/loss.h"
 #include "common/text.h"
 #include "daemon/control/private.h"
-#include "daemon/node/recover.h"
 #include "proto/abi.h"
 
 #define FILES_MIN 48u /* smallest RLIMIT_NOFILE that is accepted */
 
-struct run_command {
-	struct hr_run_options options;
-	struct hr_job job;
-	struct hr_private_config config;
-	struct hr_link link;
-	struct hr_child child;
-	char store[PATH_MAX]; /* absolute path; if there are collectors, path of the spool */
-	struct hr_run_uplink uplink;
-	char *library, *headraced;
-	char *python; /* folder of the start-up module; NULL: not installed */
-	char **environment;
-	char *exclude[HR_RUN_FILTERS + 1]; /* values of --exclude, made absolute */
-	char *include[HR_RUN_FILTERS + 1];
-};
-
 /* ---- up to the start of CMD ---- */
 
-static int find_parts(struct run_command *run)
+static int find_parts(struct hr_run_state *run)
 {
 	const char *problem;
 
-	run->library = hr_part_find("libheadrace.so");
+	run->library = hr_library_find();
 	run->headraced = hr_part_find("headraced");
 	run->python = hr_part_find("python/startup");
 	if (run->library == NULL || run->headraced == NULL) {
@@ -101,7 +81,7 @@ static int make_absolute(const char *option, const char *const *lists, char **re
 }
 
 /* Makes the patterns absolute, and refuses more than the shim can hold. */
-static int make_filters(struct run_command *run)
+static int make_filters(struct hr_run_state *run)
 {
 	const struct hr_run_options *o = &run->options;
 	int r = make_absolute("--exclude", o->exclude, run->exclude);
@@ -129,7 +109,7 @@ static int check_limits(void)
 	return -EMFILE;
 }
 
-static int make_store(struct run_command *run)
+static int make_store(struct hr_run_state *run)
 {
 	char holder[512];
 	int r;
@@ -165,7 +145,7 @@ static int check_file(const char *what, const char *file)
 }
 
 /* Checks the files of --summary and --report after the store is made, because they may be in it. */
-static int check_files(const struct run_command *run)
+static int check_files(const struct hr_run_state *run)
 {
 	int r = check_file("summary", run->options.summary);
 
@@ -179,7 +159,7 @@ static int check_files(const struct run_command *run)
 }
 
 /* Chooses the job in a store that already has jobs, unless a scheduler or --job names the job. */
-static int choose_job(struct run_command *run)
+static int choose_job(struct hr_run_state *run)
 {
 	char former[HR_JOB_ID_BYTES];
 	int r;
@@ -198,7 +178,7 @@ static int choose_job(struct run_command *run)
 	return r;
 }
 
-static void configure(struct run_command *run)
+static void configure(struct hr_run_state *run)
 {
 	const struct hr_run_options *o = &run->options;
 	uint64_t instance = 0;
@@ -215,7 +195,7 @@ static void configure(struct run_command *run)
 		   .boot_id = run->job.boot_id,
 		   .instance = instance},
 	    .uid = geteuid(),
-	    .job_name = basename(o->command[0]),
+	    .job_name = o->attach ? NULL : basename(o->command[0]),
 	    .labels = o->labels,
 	    .level = o->level,
 	    .max_bytes = o->max_bytes,
@@ -238,7 +218,7 @@ static bool same_text(const char *in_force, const char *option)
 }
 
 /* Reports options that are ignored: the first run of a job on a node sets those of later runs. */
-static void report_options_in_force(const struct run_command *run)
+static void report_options_in_force(const struct hr_run_state *run)
 {
 	const struct hr_run_options *o = &run->options;
 	const Headrace__Joined *j = run->link.last->joined;
@@ -266,7 +246,7 @@ static void report_options_in_force(const struct run_command *run)
 	    j->local_ranks[0] != '\0' ? j->local_ranks : "all");
 }
 
-static int join_daemon(struct run_command *run)
+static int join_daemon(struct hr_run_state *run)
 {
 	char *error = NULL;
 	int r = hr_link_open(&run->link, &run->config, run->job.rank, run->headraced, &error);
@@ -280,13 +260,13 @@ static int join_daemon(struct run_command *run)
 	return r;
 }
 
-static int make_environment(struct run_command *run)
+static int make_environment(struct hr_run_state *run)
 {
 	struct hr_environment e = {
 	    .library = run->library,
 	    .python = run->python,
-	    .socket = run->config.names.shim,
-	    .store = run->store,
+	    .socket = run->config.names.shim, /* "" with --idle */
+	    .store = run->options.idle ? NULL : run->store,
 	    .job = run->job.id,
 	    .exclude = (const char *const *)run->exclude,
 	    .include = (const char *const *)run->include,
@@ -307,7 +287,7 @@ static int make_environment(struct run_command *run)
 	return -ENOMEM;
 }
 
-static int run_prepare(struct run_command *run)
+static int run_prepare(struct hr_run_state *run)
 {
 	int r = find_parts(run);
 
@@ -329,7 +309,7 @@ static int run_prepare(struct run_command *run)
 	return r < 0 ? r : make_environment(run);
 }
 
-static void wait_for_command(struct run_command *run)
+static void wait_for_command(struct hr_run_state *run)
 {
 	while (!run->child.ended) {
 		struct pollfd fds[] = {{.fd = run->child.signal_fd, .events = POLLIN},
@@ -344,173 +324,10 @@ static void wait_for_command(struct run_command *run)
 	}
 }
 
-/* ---- after CMD ---- */
-
-static void report_store_error(const Headrace__Left *left)
-{
-	const char *error = strerrordesc_np(-left->store_error);
-
-	if (left->runs > 0)
-		hr_report("cannot write to the store at the moment: %s", error);
-	else if (left->given_up > 0 || left->unreported)
-		hr_report("the store is incomplete: %s; %s of %s operations are missing%s", error,
-			  hr_text_count(left->given_up).s, hr_text_count(left->events).s,
-			  left->unreported ? ", and the store had no room to count them"
-					   : ", its `losses` count them");
-	else
-		hr_report("the store is incomplete: %s; the missing data is in its journal, which "
-			  "the next `headrace query` recovers",
-			  error);
-}
-
-static void report_processes_left(const struct run_command *run, const Headrace__Left *left)
-{
-	char pids[1024] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < left->n_processes_left && used < sizeof(pids); i++)
-		used += (size_t)snprintf(pids + used, sizeof(pids) - used, " %d",
-					 left->processes_left[i]);
-	hr_report("%u process%s outlived CMD by more than --linger %s and %s no longer recorded: "
-		  "pid%s",
-		  left->processes_left_total, left->processes_left_total == 1 ? "" : "es",
-		  hr_text_duration(run->options.linger_ns).s,
-		  left->processes_left_total == 1 ? "is" : "are", pids);
-}
-
-static void report_problems(const struct run_command *run)
-{
-	const Headrace__Left *left = run->link.last->left;
-
-	if (left->processes_left_total > 0)
-		report_processes_left(run, left);
-	if (left->store_error != 0)
-		report_store_error(left);
-	if (left->runs > 0 && left->print)
-		hr_report("%u other run%s of this job continue%s on this node", left->runs,
-			  left->runs == 1 ? "" : "s", left->runs == 1 ? "s" : "");
-}
-
-static void make_report(const struct run_command *run)
-{
-	char *words[] = {(char *)"report",
-			 (char *)run->store,
-			 (char *)"--job",
-			 (char *)run->job.id,
-			 (char *)"-o",
-			 (char *)run->options.report,
-			 NULL};
-
-	hr_report_main(sizeof(words) / sizeof(words[0]) - 1, words);
-}
-
-/* `left`: the last message of headraced; NULL: not received. */
-static void summarise(struct run_command *run, const Headrace__Left *left)
-{
-	struct hr_summary *summary;
-	struct hr_sheet sheet;
-	char *error = NULL;
-	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
-
-	if (r < 0) {
-		if (r == -ENOENT)
-			hr_report("the recording is lost: %s was removed during the run",
-				  run->store);
-		else
-			hr_report("cannot make the summary: %s",
-				  error != NULL ? error : strerrordesc_np(-r));
-		free(error);
-		return;
-	}
-	summary->unreported = left != NULL && left->unreported;
-	if (summary->unreported && hr_summary_add_loss(summary, hr_loss_name(HR_LOSS_STORE_FULL),
-						       left->given_up, left->given_up_bytes) < 0)
-		hr_report("out of memory");
-	summary->command = run->child.status;
-	summary->python.globs = run->options.functions;
-	if (run->uplink.collectors != NULL)
-		hr_run_uplink_adapt(&run->uplink, summary);
-	hr_sheet_init(&sheet, stderr);
-	hr_summary_print(summary, &sheet);
-	if (run->options.summary != NULL) {
-		r = hr_summary_write(summary, run->options.summary);
-		if (r < 0)
-			hr_report("cannot write the summary to %s: %s", run->options.summary,
-				  strerrordesc_np(-r));
-	}
-	hr_summary_free(summary);
-	if (run->options.report != NULL)
-		make_report(run);
-}
-
-/* Reports that another run prints the summary: without ranks, the last run does this. */
-static void report_other_runs(const struct run_command *run)
-{
-	unsigned others = run->link.last->left->runs;
-
-	if (others > 0 && run->job.rank < 0)
-		hr_report("recorded into %s; %u other run%s of this job continue%s, and one of "
-			  "them prints the summary of all",
-			  run->uplink.collectors != NULL ? run->uplink.collectors : run->store,
-			  others, others == 1 ? "" : "s", others == 1 ? "s" : "");
-}
-
-#define RECOVER_TRIES	 50
-#define RECOVER_PAUSE_NS 100000000
-
-/* Stores the data of the journal of a headraced that died and was not restarted. */
-static void recover(struct run_command *run)
-{
-	const struct timespec pause = {.tv_nsec = RECOVER_PAUSE_NS};
-	char *note = NULL;
-	int r;
-
-	for (int i = 0;
-	     i < RECOVER_TRIES && hr_job_is_open(run->store, run->job.id, run->job.node, NULL); i++)
-		nanosleep(&pause, NULL);
-	r = hr_store_recover(run->store, &note);
-	if (note != NULL)
-		hr_report("headraced died before the end of the job; the store now contains the "
-			  "data of its journal");
-	if (r < 0)
-		hr_report("cannot recover the journal: %s; the next `headrace query` tries again",
-			  strerrordesc_np(-r));
-	free(note);
-	hr_private_sweep(&run->config.names);
-}
-
-static void run_finish(struct run_command *run)
-{
-	int r = hr_link_leave(&run->link, run->options.linger_ns, run->child.status,
-			      run->child.signal_fd);
-
-	if (r == 0) {
-		report_problems(run);
-		if (run->link.last->left->print)
-			summarise(run, run->link.last->left);
-		else
-			report_other_runs(run);
-		if (run->uplink.collectors != NULL && run->link.fd >= 0)
-			hr_run_uplink_drain(&run->uplink, &run->link, run->child.signal_fd,
-					    run->headraced);
-		return;
-	}
-	if (r == -ECONNRESET) {
-		recover(run);
-	} else {
-		hr_report(
-		    "headraced does not answer (%s); the summary covers what it has stored so far",
-		    strerrordesc_np(-r));
-	}
-	summarise(run, NULL);
-	if (run->uplink.collectors != NULL)
-		hr_run_uplink_report_unsent(&run->uplink, run->headraced);
-}
-
 #define START_BYTES 34u /* limit of the names of store and job, so that the line fits 80 columns */
 
 /* Once per job, reports on a terminal where the run is recorded and how to watch it. */
-static void report_start(const struct run_command *run)
+static void report_start(const struct hr_run_state *run)
 {
 	const char *store = run->uplink.collectors != NULL ? run->uplink.first : run->job.store;
 	char *job = hr_text_quote(run->job.id);
@@ -523,10 +340,12 @@ static void report_start(const struct run_command *run)
 	free(job);
 }
 
-static int run_recorded(struct run_command *run)
+static int run_recorded(struct hr_run_state *run)
 {
 	int r = hr_child_init(&run->child);
 
+	if (r == 0 && run->options.attach)
+		return hr_run_attach(run);
 	if (r == 0)
 		report_start(run);
 	if (r == 0)
@@ -539,11 +358,11 @@ static int run_recorded(struct run_command *run)
 	signal(SIGPIPE, SIG_IGN);
 	hr_link_started(&run->link, run->child.pid);
 	wait_for_command(run);
-	run_finish(run);
+	hr_run_finish(run);
 	return hr_child_exit_status(&run->child);
 }
 
-static void run_done(struct run_command *run)
+static void run_done(struct hr_run_state *run)
 {
 	hr_link_done(&run->link);
 	hr_child_done(&run->child);
@@ -559,15 +378,33 @@ static void run_done(struct run_command *run)
 	free(run);
 }
 
-static int run_or_exec(struct run_command *run)
+/* For --idle: CMD is ready to be recorded. */
+static int run_idle(struct hr_run_state *run)
+{
+	int r = find_parts(run);
+
+	if (r == 0)
+		r = make_filters(run);
+	if (r == 0)
+		r = make_environment(run);
+	if (r < 0 && !run->options.best_effort)
+		return HR_EXIT_STORE_FAILED;
+	return hr_child_exec(run->options.command, r < 0 ? environ : run->environment);
+}
+
+static int run_or_exec(struct hr_run_state *run)
 {
 	const char *off = getenv("HEADRACE");
 	char **command = run->options.command;
 	int r;
 
+	if (run->options.attach)
+		return run_prepare(run) < 0 ? HR_EXIT_STORE_FAILED : run_recorded(run);
 	if (off != NULL && strcmp(off, "off") == 0)
-		return hr_child_exec(command);
-	r = hr_child_find(command[0]);
+		return hr_child_exec(command, environ);
+	if (run->options.idle)
+		return run_idle(run);
+	r = hr_host_find_program(command[0]);
 	if (r < 0) /* a wrong CMD must not create a store */
 		return hr_child_exec_status(command[0], -r);
 	if (run_prepare(run) < 0) {
@@ -575,14 +412,14 @@ static int run_or_exec(struct run_command *run)
 			return HR_EXIT_STORE_FAILED;
 		hr_report("--best-effort: running %s unrecorded", command[0]);
 		hr_link_close(&run->link);
-		return hr_child_exec(command);
+		return hr_child_exec(command, environ);
 	}
 	return run_recorded(run);
 }
 
 int hr_run_main(int argc, char **argv)
 {
-	struct run_command *run = calloc(1, sizeof(*run));
+	struct hr_run_state *run = calloc(1, sizeof(*run));
 	int r, status;
 
 	if (run == NULL)

@@ -30,6 +30,8 @@ enum {
 	OPT_FULL_CMDLINE,
 	OPT_FUNCTIONS,
 	OPT_STACKS,
+	OPT_IDLE,
+	OPT_ATTACH,
 };
 
 #define LEVELS "trace counters"
@@ -62,6 +64,8 @@ const struct hr_option hr_run_option_table[] = {
      "record your own Python functions: all, or those that match", HR_VALUES_OTHER},
     {"stacks", OPT_STACKS, NULL, "record the lines of Python code in which long fetches are", NULL},
     {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
+    {"idle", OPT_IDLE, NULL, "record nothing until CMD calls headrace.record()", NULL},
+    {"attach", OPT_ATTACH, NULL, "without CMD: how headrace.record() records its process", NULL},
     {"full-cmdline", OPT_FULL_CMDLINE, NULL,
      "store all arguments of commands, not only program and script", NULL},
     {"help", 'h', NULL, "print this text", NULL},
@@ -170,6 +174,13 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 	case OPT_STACKS:
 		o->stacks = true;
 		return 0;
+	case OPT_IDLE:
+		o->idle = true;
+		return 0;
+	case OPT_ATTACH:
+		o->attach = true;
+		o->linger_ns = 0;
+		return 0;
 	case OPT_FULL_CMDLINE:
 		o->full_cmdline = true;
 		return 0;
@@ -177,6 +188,25 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 		o->best_effort = true;
 		return 0;
 	}
+}
+
+static int check_together(const struct hr_run_options *o)
+{
+	if (o->attach && (o->idle || o->command[0] != NULL)) {
+		hr_report("--attach takes neither CMD nor --idle" HR_HINT
+			  "it is for headrace.record(); `headrace run -- CMD` records CMD");
+		return -1;
+	}
+	if (o->idle && (o->store != NULL || o->collectors != NULL || o->job != NULL)) {
+		hr_report("--idle records nothing, so it takes neither --store nor --job" HR_HINT
+			  "headrace.record(\"STORE\") in CMD names the store");
+		return -1;
+	}
+	if (!o->attach && o->command[0] == NULL) {
+		hr_report("no command given: headrace run [OPTION...] -- CMD [ARG...]");
+		return -1;
+	}
+	return 0;
 }
 
 int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
@@ -196,9 +226,5 @@ int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 		r = id == HR_OPTION_BAD ? -1 : set_option(ret, id, options.value);
 	}
 	ret->command = argv + options.next;
-	if (r == 0 && ret->command[0] == NULL) {
-		hr_report("no command given: headrace run [OPTION...] -- CMD [ARG...]");
-		r = -1;
-	}
-	return r;
+	return r == 0 ? check_together(ret) : r;
 }

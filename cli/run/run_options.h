@@ -21,6 +21,8 @@ struct hr_run_options {
 	int level; /* enum hr_level */
 	uint64_t max_bytes, linger_ns, drain_ns;
 	bool best_effort, full_cmdline, probes;
+	bool idle;   /* record nothing: CMD calls headrace.record() */
+	bool attach; /* record the parent process, which calls headrace.record() */
 	char **command;
 };
 

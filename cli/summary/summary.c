@@ -189,7 +189,7 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 		hr_regions_get(msg, i, &region);
 		l->s->regions += region.count;
 		who = find_who(l, hr_stream_process(stream, region.proc));
-		if (who != NULL)
+		if (who != NULL && who->worker < 0)
 			hr_loop_add(&who->loop, &region);
 		r = hr_summary_python_add(&l->s->python, msg, &region);
 	}

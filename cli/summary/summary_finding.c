@@ -45,7 +45,7 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 
 	if (f == NULL)
 		return 0;
-	*to = (struct hr_summary_finding){.meaning = copy(hr_finding_meaning(f->cause), &error),
+	*to = (struct hr_summary_finding){.meaning = copy(f->meaning, &error),
 					  .object = copy(f->object, &error),
 					  .whose = copy(f->whose, &error),
 					  .place = copy(f->place, &error),

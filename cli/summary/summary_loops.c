@@ -99,7 +99,8 @@ void hr_loops_print(const struct hr_summary *s, struct hr_sheet *sheet)
 		return;
 	if (l.all.waits == 0) {
 		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
-			     "The training loop ran for %s; it reported no waits for data.",
+			     "The training loop ran for %s; it reported no waits for data. To "
+			     "measure them, mark them: headrace.region(kind=headrace.INPUT_WAIT)",
 			     hr_text_duration(l.all.loop_ns).s);
 		return;
 	}

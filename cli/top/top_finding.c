@@ -15,12 +15,12 @@ static void set_texts(struct hr_top_finding *f, const struct hr_finding *found)
 	const char *where = found->place;
 
 	if (found->lost <= 0) {
-		snprintf(f->loss, sizeof(f->loss), "%s", hr_finding_meaning(found->cause));
+		snprintf(f->loss, sizeof(f->loss), "%s", found->meaning);
 		return;
 	}
 	snprintf(f->loss, sizeof(f->loss), "%.0f %% lost: %s%s%s%s",
-		 100 * found->lost / found->wall, hr_finding_meaning(found->cause),
-		 where != NULL ? " (" : "", where != NULL ? where : "", where != NULL ? ")" : "");
+		 100 * found->lost / found->wall, found->meaning, where != NULL ? " (" : "",
+		 where != NULL ? where : "", where != NULL ? ")" : "");
 	snprintf(f->action, sizeof(f->action), "%s", found->action != NULL ? found->action : "");
 }
 

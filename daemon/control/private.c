@@ -127,6 +127,20 @@ static int runtime_folder(char *out, size_t bytes)
 	return r;
 }
 
+int hr_private_link(const char *target, char ret[HR_PRIVATE_PATH])
+{
+	char folder[FOLDER_MOST + 1], made[HR_PRIVATE_PATH];
+	int r = runtime_folder(folder, sizeof(folder));
+
+	if (r < 0)
+		return r;
+	snprintf(ret, HR_PRIVATE_PATH, "%s/%016" PRIx64, folder,
+		 hr_fnv(HR_FNV_BASIS, target, strlen(target)));
+	snprintf(made, sizeof(made), "%s/%d", folder, (int)getpid());
+	unlink(made);
+	return symlink(target, made) == 0 && rename(made, ret) == 0 ? 0 : -errno;
+}
+
 void hr_private_each(void (*found)(void *arg, const char *control), void *arg)
 {
 	char names[FOLDERS][HR_PRIVATE_PATH], path[HR_PRIVATE_PATH];

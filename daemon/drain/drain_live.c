@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/drain/drain_internal.h"
 
+#include "common/save.h"
+
 #define CELLS_MOST 1024u
 
 /*
@@ -52,8 +54,28 @@ static int by_proc(const void *a, const void *b)
 	return (*p)->proc < (*q)->proc ? -1 : (*p)->proc > (*q)->proc;
 }
 
-static void add_waits(const struct hr_drain *d, const struct hr_session *s,
-		      Headrace__LiveProcess *ret)
+static void add_region(const struct hr_clock_line *line, const struct hr_region_cell *cell,
+		       uint64_t now, Headrace__LiveProcess *ret)
+{
+	struct hr_save save = {ret->save_start_ns, ret->save_end_ns};
+
+	switch (cell->flags >> HR_REGION_KIND_SHIFT) {
+	case HR_REGION_INPUT_WAIT:
+		ret->wait_ns += hr_ticks_span_ns(line, now - cell->start_ticks);
+		break;
+	case HR_REGION_CHECKPOINT:
+		(void)hr_save_add(&save, hr_ticks_ns(line, cell->start_ticks),
+				  hr_ticks_ns(line, now));
+		ret->save_start_ns = save.start_ns;
+		ret->save_end_ns = save.end_ns;
+		break;
+	default:
+		break;
+	}
+}
+
+static void add_regions(const struct hr_drain *d, const struct hr_session *s,
+			Headrace__LiveProcess *ret)
 {
 	struct hr_region_cell cells[HR_REGION_DEPTH];
 	uint64_t now = hr_clock_ticks(d->c.clock);
@@ -62,14 +84,12 @@ static void add_waits(const struct hr_drain *d, const struct hr_session *s,
 		uint32_t n = hr_ring_regions(&s->rings[i], cells);
 
 		for (uint32_t k = 0; k < n; k++)
-			if (cells[k].flags >> HR_REGION_KIND_SHIFT == HR_REGION_INPUT_WAIT &&
-			    cells[k].start_ticks < now)
-				ret->wait_ns +=
-				    hr_ticks_span_ns(&d->c.clock->line, now - cells[k].start_ticks);
+			if (cells[k].start_ticks < now)
+				add_region(&d->c.clock->line, &cells[k], now, ret);
 	}
 }
 
-static void add_all_waits(const struct hr_drain *d, Headrace__LiveJob *m)
+static void add_all_regions(const struct hr_drain *d, Headrace__LiveJob *m)
 {
 	for (const struct hr_session *s = d->sessions; s && m->n_processes; s = s->next) {
 		const Headrace__LiveProcess wanted = {.proc = s->proc}, *key = &wanted;
@@ -78,7 +98,7 @@ static void add_all_waits(const struct hr_drain *d, Headrace__LiveJob *m)
 			    : bsearch(&key, m->processes, m->n_processes, sizeof(key), by_proc);
 
 		if (found)
-			add_waits(d, s, *found);
+			add_regions(d, s, *found);
 	}
 }
 
@@ -101,7 +121,7 @@ int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_pic
 		if ((*ret)->m.n_processes)
 			qsort((*ret)->m.processes, (*ret)->m.n_processes,
 			      sizeof(*(*ret)->m.processes), by_proc);
-		add_all_waits(d, &(*ret)->m);
+		add_all_regions(d, &(*ret)->m);
 	}
 	free(cells);
 	return r;

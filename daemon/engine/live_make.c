@@ -91,6 +91,8 @@ static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
 	m->start_ns = of->id.start_ns;
 	m->wait_ns = of->wait_ns;
 	m->steps = of->steps;
+	m->save_start_ns = of->save.start_ns;
+	m->save_end_ns = of->save.end_ns;
 }
 
 static void fill_ended(struct hr_live_picture *p, Headrace__LiveProcess *m,

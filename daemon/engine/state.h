@@ -16,6 +16,7 @@
 #include "common/ranks.h"
 #include "daemon/engine/regions.h"
 #include "common/rollup.h"
+#include "common/save.h"
 
 #define HR_PROC_RINGS	   (HR_SESSION_MAPS * HR_MAP_RINGS)
 #define HR_PROC_TEXT	   4096u /* maximum bytes of the executable's path or command line */
@@ -120,6 +121,7 @@ struct hr_proc {
 	uint32_t rollup_of[HR_OP_MAX];
 	/* For pictures (live.h); the store does not depend on these. */
 	uint64_t wait_ns, steps, waiting_since_ns;
+	struct hr_save save;
 };
 
 /* What an op does to descriptors, in addition to its class. */

@@ -10,6 +10,7 @@
 #include "common/map64.h"
 #include "common/ops.h"
 #include "common/rows.h"
+#include "common/save.h"
 #include "common/users.h"
 #include "daemon/engine/live.h"
 #include "proto/now.h"
@@ -28,6 +29,7 @@ struct rank_sum {
 	Headrace__NowSum sum;
 	uint32_t loops;
 	uint64_t wait_ns, steps;
+	struct hr_save save; /* the last one of its processes */
 };
 
 struct folder_sum {
@@ -137,6 +139,7 @@ static int sum_waits(struct now_sums *k)
 		rank->loops += (p->wait_ns > 0 || p->steps > 0) && hr_live_lives(p);
 		rank->wait_ns += hr_live_increase(b ? b->wait_ns : 0, p->wait_ns);
 		rank->steps += hr_live_increase(b ? b->steps : 0, p->steps);
+		(void)hr_save_add(&rank->save, p->save_start_ns, p->save_end_ns);
 	}
 	return 0;
 }
@@ -258,6 +261,8 @@ static void put_ranks(struct now_sums *k, Headrace__Now *m)
 		rows[i].loops = k->ranks[i].loops;
 		rows[i].wait_ns = k->ranks[i].wait_ns;
 		rows[i].steps = k->ranks[i].steps;
+		rows[i].save_start_ns = k->ranks[i].save.start_ns;
+		rows[i].save_end_ns = k->ranks[i].save.end_ns;
 		m->n_ranks++;
 	}
 }

@@ -50,6 +50,7 @@ struct hr__sending {
 	uint64_t acked;	   /* a collector has all frames up to this number on disk */
 	uint64_t sent;	   /* number of the last frame that was sent */
 	uint64_t newest;   /* number of the last frame in the spool */
+	uint64_t opening;  /* Open.opening of the last Open */
 	uint64_t retry_ms; /* KNOWN, RESTING: the stream is not opened or sent before this time */
 	uint64_t gap_mark, gap_ms; /* mark and time of the last Nack with the reason `gap` */
 	bool gap_again;		   /* the collector has repeated this Nack */

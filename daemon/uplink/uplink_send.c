@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/array.h"
+#include "common/now.h"
 #include "common/text.h"
 
 #define TURN_BYTES (256u << 10) /* a stream sends this much before another stream may send */
@@ -142,6 +143,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 {
 	const Headrace__StreamStart *id = s->stream->id;
 	Headrace__Open open = HEADRACE__OPEN__INIT;
+	uint64_t real_ns = hr_now_ns(CLOCK_REALTIME);
 
 	/* Reads the list again: segments may be removed, frames dropped. */
 	if (hr_spool_stream_refresh(s->stream, false) < 0) {
@@ -164,6 +166,10 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	open.secret.len = sizeof(s->stream->secret);
 	open.first_seq = s->stream->first_seq;
 	open.last_seq = s->newest;
+	open.acked_seq = s->acked;
+	/* A later process may continue the stream, so the numbers come from the clock. */
+	s->opening = real_ns > s->opening ? real_ns : s->opening + 1;
+	open.opening = s->opening;
 	uplink_send_message(u, HR_WIRE(OPEN, open, &open));
 }
 

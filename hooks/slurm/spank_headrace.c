@@ -36,7 +36,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define PRELOAD_BYTES 8192u
-#define ANSWER_MS     200 /* maximum time that a step waits for headraced */
+#define ANSWER_MS     200  /* maximum time that a step waits for headraced */
+#define KILLED_MS     2000 /* the same at the end of a killed script, whose state would be wrong */
 #define LIBRARY	      "/usr/libexec/headrace/libheadrace.so"
 #define SHIM_SOCKET   "/run/headrace/shim.sock"
 #define SETTINGS      "/etc/headrace/environment"
@@ -134,6 +135,7 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
 	char id[16], *refusal = NULL;
 	uint32_t job = 0;
+	int ms = kind == HR_CONTROL(JOB_KILLED) ? KILLED_MS : ANSWER_MS;
 	uid_t uid = 0;
 	int fd, r;
 
@@ -146,9 +148,9 @@ static void send_request(spank_t sp, const char *socket, hr_control_kind kind, i
 	request.uid = uid;
 	request.has_level = level != 0;
 	request.level = (uint32_t)level;
-	r = hr_control_connect_within(socket, ANSWER_MS, &fd);
+	r = hr_control_connect_within(socket, ms, &fd);
 	if (r == 0) {
-		r = hr_control_request(fd, ANSWER_MS, kind, &request.base, NULL, NULL, &refusal);
+		r = hr_control_request(fd, ms, kind, &request.base, NULL, NULL, &refusal);
 		close(fd);
 	}
 	if (r < 0)

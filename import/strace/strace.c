@@ -235,8 +235,12 @@ static int line_convert(struct strace *p, const struct hr_strace_line *l)
 /* A line that cannot be scanned: the rest of an interrupted call, or a bad line. */
 static int rest_convert(struct strace *p, struct hr_strace_line *l, const char *name)
 {
+	static const char unfinished[] = "<unfinished ...>";
+
 	if (!name)
 		return -EBADMSG;
+	if (l->text.n == strlen(unfinished) && memcmp(l->text.p, unfinished, l->text.n) == 0)
+		return 0; /* "<... clone resumed>" follows later */
 	l->tid = p->interrupted_tid;
 	l->name = (struct hr_strace_text){name, strlen(name)};
 	return resumed_line(p, l, l->tid);

@@ -329,6 +329,8 @@ static int clone_call(struct strace *p, struct strace_step *k, int32_t parent, u
 		return hr__strace_birth_add(p, (int32_t)k->c.ret, parent, thread, files);
 	if (p->merged && hr__strace_birth_add(p, (int32_t)k->c.ret, parent, thread, files))
 		return -ENOMEM;
+	if (!hr__strace_birth_known(p, (int32_t)k->c.ret))
+		return 0; /* the child has run before this result, and may have ended */
 	/* The descriptors of the child are those of now. */
 	return hr__strace_task(p, (int32_t)k->c.ret, time_ns) ? 0 : -ENOMEM;
 }

@@ -162,6 +162,8 @@ void hr__strace_seen(struct strace *p, int32_t tid);
 uint64_t hr__strace_unseen(const struct strace *p);
 int hr__strace_birth_add(struct strace *p, int32_t tid, int32_t parent, bool thread,
 			 bool shares_files);
+/* Whether a birth of the tid was added whose task has not begun. */
+bool hr__strace_birth_known(const struct strace *p, int32_t tid);
 /* The process has become another program. */
 int hr__strace_exec(struct strace *p, struct strace_task *t, uint64_t time_ns, const char *exe,
 		    struct hr_strace_text argv);

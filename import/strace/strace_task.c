@@ -28,6 +28,11 @@ int hr__strace_birth_add(struct strace *p, int32_t tid, int32_t parent, bool thr
 	return 0;
 }
 
+bool hr__strace_birth_known(const struct strace *p, int32_t tid)
+{
+	return hr_map64_get(&p->birth_of, (uint32_t)tid) != NONE;
+}
+
 /* Takes the next birth of a tid. False: it is unknown. */
 static bool birth_take(struct strace *p, int32_t tid, struct strace_birth *ret)
 {

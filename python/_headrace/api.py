@@ -40,6 +40,7 @@ FURTHER = "(further names)"
 POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
 FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
 WAITED = "waited"  # older versions lack this field, too; only begin_spent() and end_spent() use it
+LATEST_POINTERS = ["enter", "leave", "passed", "record"]  # only recorder() uses the last one
 
 _names = {}
 
@@ -83,16 +84,36 @@ def _slow():
     return made
 
 
-def _table(address):
-    from ctypes import POINTER, PYFUNCTYPE, Structure, c_int, c_int64, c_uint32, c_uint64, c_void_p, sizeof
+def _struct(address):
+    """Returns struct headrace_api as an object of ctypes. `bytes` is its size in the library, which may be smaller."""
+    from ctypes import POINTER, PYFUNCTYPE, Structure, c_uint32, c_void_p
 
     class Table(Structure):
-        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in POINTERS + FURTHER_POINTERS + [WAITED]]
+        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [
+            (name, c_void_p) for name in POINTERS + FURTHER_POINTERS + [WAITED] + LATEST_POINTERS]
 
     table = PYFUNCTYPE(POINTER(Table), c_uint32)(address)(API_VERSION)
     if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
         raise OSError("libheadrace.so is of another version")
-    table = table.contents
+    return table.contents
+
+
+def recorder():
+    """Returns the function that begins a recording at a socket (bytes) or ends it (None): 0 or -errno. None: the library has none."""
+    from ctypes import CFUNCTYPE, c_char_p, c_int
+
+    try:
+        table = _struct(_find())
+    except Exception:
+        return None
+    return CFUNCTYPE(c_int, c_char_p)(table.record) if table.bytes > type(table).record.offset else None
+
+
+def _table(address):
+    from ctypes import PYFUNCTYPE, c_int, c_int64, c_uint64, c_void_p
+
+    table = _struct(address)
+    Table = type(table)
     # Without argument types, ctypes is fastest. References, bytes and None need no types.
     plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
     made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
@@ -101,7 +122,7 @@ def _table(address):
     made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
     made["recording"] = PYFUNCTYPE(c_int)(table.recording)
     made[WAITED] = tuple
-    if table.bytes >= sizeof(Table):
+    if table.bytes > Table.waited.offset:
         waits, waited = c_uint64 * 3, plain(table.waited)
 
         def read_waits():

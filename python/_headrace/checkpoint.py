@@ -46,3 +46,14 @@ def mark_safetensors(module):
     wrap(module, "save_model", api.CHECKPOINT, name + ".save_model", "safetensors", argument(1, "filename"))
     wrap(module, "load_file", api.RESTORE, name + ".load_file", "safetensors", argument(0, "filename"))
     wrap(module, "load_model", api.RESTORE, name + ".load_model", "safetensors", argument(1, "filename"))
+
+
+def mark_orbax(module):
+    wrap(module.Checkpointer, "save", api.CHECKPOINT, "Checkpointer.save", "orbax", argument(1, "directory"))
+    wrap(module.Checkpointer, "restore", api.RESTORE, "Checkpointer.restore", "orbax", argument(1, "directory"))
+
+
+def mark_orbax_async(module):
+    """save() returns before the checkpoint is complete: a thread of _AsyncManager completes it."""
+    wrap(module.AsyncCheckpointer, "save", api.RANGE, "AsyncCheckpointer.save", "orbax", argument(1, "directory"))
+    wrap(module._AsyncManager, "_thread_func", api.CHECKPOINT, "AsyncCheckpointer", "orbax", argument(1, "directory"))

@@ -39,6 +39,19 @@ MARKS = {
     "accelerate.accelerator": ("trainers", "mark_accelerate"),
     "ultralytics.engine.trainer": ("trainers", "mark_ultralytics"),
     "fastai.optimizer": ("optimizer", "mark_fastai"),
+    "tensorflow.python.data.ops.iterator_ops": ("feeds", "mark_tensorflow"),
+    "grain._src.python.dataset.dataset": ("feeds", "mark_grain"),
+    "grain._src.python.dataset.transformations.process_prefetch": ("feeds", "mark_grain_workers"),
+    "nvidia.dali.plugin.base_iterator": ("feeds", "mark_dali"),
+    "ray.data.iterator": ("feeds", "mark_ray"),
+    "ray.data.dataset": ("feeds", "mark_ray_dataset"),
+    "datasets.arrow_dataset": ("feeds", "mark_datasets"),
+    "datasets.iterable_dataset": ("feeds", "mark_iterable_datasets"),
+    "keras.src.backend.jax.trainer": ("keras", "mark_jax"),
+    "orbax.checkpoint._src.checkpointers.checkpointer": ("checkpoint", "mark_orbax"),
+    "orbax.checkpoint._src.checkpointers.async_checkpointer": ("checkpoint", "mark_orbax_async"),
+    "jax._src.distributed": ("ranks", "mark_jax"),
+    "tensorflow.python.distribute.multi_worker_util": ("ranks", "mark_tensorflow"),
 }
 
 

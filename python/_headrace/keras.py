@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keras (also tf.keras): epochs and steps of fit(), saving and loading; tf.train.Checkpoint.
 
-fit() calls a CallbackList at the start and end of epochs and batches. Waits for batches are unknown, because compiled code waits.
+fit() calls a CallbackList at the start and end of epochs and batches. With TensorFlow, compiled code waits for batches, and
+libheadrace.so records these waits (shim/regions/tfdata.c); with torch, a DataLoader makes them.
 """
 
-from . import api, steps
+from . import api, feeds, steps
 from .wrap import argument, like, wrap
 
 DOMAIN = "keras"
@@ -36,6 +37,7 @@ def _reported(real, report):
 
 
 def _epoch(args):
+    steps.framework_steps = True
     if not steps.own_epochs:
         api.epoch(int(args[0]) if args and isinstance(args[0], int) else steps.epoch_number)
         steps.epoch_number += 1
@@ -56,6 +58,21 @@ def _end():
     _step_end()
     if not steps.own_epochs:
         api.epoch(api.NONE)
+
+
+def mark_jax(module):
+    """Marks the iterator of the batches of fit(), evaluate() and predict() with JAX, except a DataLoader of torch, which is marked."""
+    cls = module.JAXEpochIterator
+    real, feed = cls._get_iterator, feeds.feed(api.name("EpochIterator.__next__", DOMAIN, None, api.INPUT_WAIT))
+
+    @like(real)
+    def _get_iterator(self):
+        began, result = api.now(), real(self)
+        if type(self.data_adapter).__name__ == "TorchDataLoaderAdapter":
+            return result
+        return feed(iter(result), self.data_adapter, began)
+
+    cls._get_iterator = _get_iterator
 
 
 def mark_saving(module):

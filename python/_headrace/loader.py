@@ -2,46 +2,19 @@
 """torch.utils.data: waits for batches, and fetches."""
 
 import os
-import weakref
-from functools import partial
 from inspect import isgeneratorfunction
 
 from . import api, steps
+from .requests import fetched, follow, known, leave, marked_next, numbered, worker_begins
 from .wrap import like
 
 DOMAIN = "torch"
-# multiprocessing passes its configuration to workers, with every start method. This key has the number of the loader.
-CONFIG = "headrace_loader"
 
 WAIT = api.name("DataLoader.__next__", DOMAIN, None, api.INPUT_WAIT)
 START = api.name("DataLoader.__iter__", DOMAIN, None, api.RANGE)
 FETCH = api.name("DataLoader.fetch", DOMAIN, None, api.FETCH)
 
 _fetching = None  # in a worker: the number (within the pass) of the batch that the worker makes
-_loaders = {}  # by id(DataLoader), because an attribute of the DataLoader would be pickled
-_count = 0
-
-
-class Loader(steps.Loader):
-    """What headrace stores about a DataLoader."""
-
-    __slots__ = ("latest", "ref")
-
-    def __init__(self, number):
-        super().__init__(number)
-        self.latest = None  # a weak reference to the newest iterator of the DataLoader
-
-
-def known(loader):
-    """Returns the Loader of a DataLoader. DataLoaders are numbered in the order of their construction."""
-    global _count
-    key = id(loader)
-    entry = _loaders.get(key)
-    if entry is None:
-        entry = _loaders[key] = Loader(_count)
-        _count += 1
-        entry.ref = weakref.ref(loader, partial(_loaders.pop, key))  # a partial, because a signal handler could raise in Python code
-    return entry
 
 
 def _settings(iterator):
@@ -60,30 +33,15 @@ def _settings(iterator):
     return args
 
 
-def follow(iterator, loader, began):
-    """Begins a pass of the iterator at the moment `began`. Ends the previous pass of this iterator."""
-    before = iterator.__dict__.get("_headrace")
-    if before is not None:
-        before.ref = None
-        steps.over(before)
-    one = steps.Pass(loader, getattr(iterator, "_num_workers", 0), began, _settings(iterator))
-    one.ref = weakref.ref(iterator, one.freed)
-    loader.latest = weakref.ref(iterator)
-    iterator._headrace = one
+def _follow(iterator, loader, began):
+    one = follow(iterator, loader, began, getattr(iterator, "_num_workers", 0), _settings(iterator))
+    one.compiled = ("optax",)  # a program that trains with torch may import TensorFlow for TensorBoard
     return one
 
 
-def leave(loader):
-    """Ends the pass of the newest iterator of a loader. If this iterator returns more batches, they belong to a new pass."""
-    try:
-        latest = known(loader).latest
-        iterator = None if latest is None else latest()
-        one = None if iterator is None else iterator.__dict__.pop("_headrace", None)
-        if one is not None:
-            one.ref = None
-            steps.over(one)
-    except Exception:  # while Python shuts down
-        pass
+def _lost(iterator):
+    """Begins a pass of a copied iterator, or of one that DataLoader.__iter__ did not make."""
+    return _follow(iterator, getattr(iterator, "_headrace_loader", None) or steps.Loader(None), api.now())
 
 
 def mark_loader(module):
@@ -91,7 +49,7 @@ def mark_loader(module):
     _mark_dataloader(module.DataLoader, base)
     for name in ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"):
         _mark_opening(getattr(module, name))
-    base.__next__ = _marked_next(base.__next__)
+    base.__next__ = marked_next(base.__next__, WAIT, _lost)
 
 
 def _mark_dataloader(cls, base):
@@ -114,7 +72,7 @@ def _mark_dataloader(cls, base):
         finally:
             api.end(None)
         if isinstance(iterator, base):
-            follow(iterator, known(self), began)
+            _follow(iterator, known(self), began)
         return iterator
 
     def __init_subclass__(subclass, **kwargs):
@@ -144,13 +102,6 @@ def _mark_generator(cls):
     cls.__iter__ = __iter__
 
 
-def _config():
-    """Returns the configuration that child processes inherit, or an empty dict."""
-    from multiprocessing import process
-
-    return getattr(process.current_process(), "_config", {})
-
-
 def _mark_opening(cls):
     """Passes the number of the loader to the workers that an iterator starts."""
     init = cls.__init__
@@ -160,67 +111,10 @@ def _mark_opening(cls):
         if api.compiling():
             return init(self, loader, *args, **kwargs)
         entry = known(loader)
-        config = _config()
-        inherited = config.get(CONFIG)
-        config[CONFIG] = entry.number
-        try:
-            init(self, loader, *args, **kwargs)
-        finally:
-            if inherited is None:
-                config.pop(CONFIG, None)
-            else:
-                config[CONFIG] = inherited
+        numbered(entry.number, init, self, loader, *args, **kwargs)
         self._headrace_loader = entry
 
     cls.__init__ = __init__
-
-
-def _marked_next(real):
-    begin_wait, begin_spent, end_spent, end_wait, wait = api.begin_wait, api.begin_spent, api.end_spent, api.end_wait, WAIT
-
-    @like(real)
-    def __next__(self):
-        if api.compiling():
-            return real(self)
-        try:
-            one = self._headrace
-            leads = one.leads
-        except AttributeError:  # a copied iterator, or one that DataLoader.__iter__ did not make
-            one = follow(self, getattr(self, "_headrace_loader", None) or Loader(None), api.now())
-            leads = one.leads
-        if steps.last is not one:
-            steps.turn(one)
-        if leads:
-            steps.begin(one)
-        else:
-            steps.remember(one)
-        batch = one.batch
-        # Formats the args before the range begins: while Python formats, a signal handler may run and raise.
-        args, before = one.args % batch, None
-        try:
-            if one.fetches:
-                before = begin_spent(wait)
-            else:
-                begin_wait(wait)
-            data = real(self)
-        except BaseException as error:
-            if one.fetches:
-                end_spent(args + b',"end":true', before)
-            else:
-                end_wait(args + b',"end":true')
-            steps.failed(one)
-            # The iterator has ended, so freed() is not needed. freed() would lose an exception of a signal handler.
-            if isinstance(error, StopIteration):
-                one.ref = None
-            raise
-        if one.fetches:
-            end_spent(args, before)
-        else:
-            end_wait(args)
-        one.batch = batch + 1
-        return data
-
-    return __next__
 
 
 class _Queue:
@@ -264,26 +158,15 @@ def mark_fetch(module):
         init(self, *args, **kwargs)
         info = get_worker_info()
         if info is not None:
-            number = _config().get(CONFIG)
-            if number is not None:
-                api.variable(b"HEADRACE_LOADER=%d" % number)
-            api.variable(b"HEADRACE_LOADER_WORKER=%d" % info.id)
-            self.fetch = _marked_fetch(self.fetch, ('{"loader":%s,"worker":%d' % ("null" if number is None else number, info.id)).encode())
+            self.fetch = _marked_fetch(self.fetch, worker_begins(info.id))
 
     module._BaseDatasetFetcher.__init__ = __init__
 
 
 def _marked_fetch(real, head):
-    begin, end, name = api.begin_spent, api.end_spent, FETCH
-
     @like(real)
     def fetch(possibly_batched_index):
-        args, before = head if _fetching is None else b'%b,"batch":%d' % (head, _fetching), None
-        try:
-            before = begin(name)
-            return real(possibly_batched_index)
-        finally:
-            end(args, before)
+        return fetched(FETCH, head if _fetching is None else b'%b,"batch":%d' % (head, _fetching), lambda: real(possibly_batched_index))
 
     return fetch
 
@@ -291,4 +174,4 @@ def _marked_fetch(real, head):
 if "HEADRACE_STACKS" in os.environ:
     from . import stacks
 
-    stacks.start(os.environ["HEADRACE_STACKS"], known.__code__.co_filename)
+    stacks.start()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed: reports the rank of this process when it is known, and marks collective calls."""
+"""torch.distributed, jax.distributed and tf.distribute: reports the rank of this process when it is known, and marks torch's
+collective calls."""
 
 import os
 
@@ -22,6 +23,11 @@ def mark_distributed(module):
         unsupported += [getattr(module, name) for name in COLLECTIVES if hasattr(module, name)]
 
 
+def _report(rank, world):
+    api.variable(b"RANK=%d" % rank)
+    api.variable(b"WORLD_SIZE=%d" % world)
+
+
 def mark_process_group(module):
     real = module.init_process_group
 
@@ -29,8 +35,7 @@ def mark_process_group(module):
     def init_process_group(*args, **kwargs):
         result = real(*args, **kwargs)
         try:
-            api.variable(b"RANK=%d" % module.get_rank())
-            api.variable(b"WORLD_SIZE=%d" % module.get_world_size())
+            _report(module.get_rank(), module.get_world_size())
             if "LOCAL_RANK" in os.environ:
                 api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
         except Exception:
@@ -38,3 +43,36 @@ def mark_process_group(module):
         return result
 
     module.init_process_group = init_process_group
+
+
+def mark_jax(module):
+    cls = module.State
+    real = cls.initialize
+
+    @like(real)
+    def initialize(self, *args, **kwargs):
+        result = real(self, *args, **kwargs)
+        try:
+            _report(self.process_id, self.num_processes)
+        except Exception:
+            pass
+        return result
+
+    cls.initialize = initialize
+
+
+def mark_tensorflow(module):
+    """Strategies with several workers ask this function for their number, which TF_CONFIG or a cluster resolver gives."""
+    real = module.id_in_cluster
+
+    @like(real)
+    def id_in_cluster(cluster_spec, task_type, task_id):
+        result = real(cluster_spec, task_type, task_id)
+        try:
+            if task_type in ("chief", "worker"):
+                _report(result, module.worker_count(cluster_spec, task_type))
+        except Exception:
+            pass
+        return result
+
+    module.id_in_cluster = id_in_cluster

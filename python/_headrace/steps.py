@@ -21,11 +21,16 @@ optimizers requests the batches, the pass belongs to the thread that trains.
 This code runs in all threads of the process, perhaps without Python's lock, so another thread may change any value at any time. This
 can cause a wrong number, but no exception.
 
+Optimizers of JAX and TensorFlow run in compiled code, so their steps are unknown. In such a program, the passes of the first loader lead.
+Another loader takes over if this one has been freed (a new data set for each epoch), or if the loop has taken TAKES_OVER times as many
+batches of the other one (a loop took one batch to know its shape).
+
 A program without loaders has steps, but no epochs. A step lasts from the end of one optimizer.step() to the end of the next. If there
 are several optimizers, the first one counts until it is freed, or others have made OTHERS_MAX steps since its last step.
 """
 
 import os
+import sys
 import weakref
 from _thread import get_ident
 
@@ -33,9 +38,13 @@ from . import api
 
 ASKS_MAX = 1000  # limit of the stored requests of a pass that does not lead; then, each request replaces the last one
 OTHERS_MAX = 10
+COMPILED = ("optax", "tensorflow")  # JAX's optimizers, and Keras's and TensorFlow's, run in compiled code
+TAKES_OVER = 10
 
 own_steps = False
 own_epochs = False
+framework_steps = False  # Keras reports the steps
+feeder = None  # the loader whose passes lead, because no optimizer is known
 step_number = 0  # number of the next step, while no pass leads
 epoch_number = 0
 optimized = 0  # number of steps of the optimizers of `trainer`
@@ -61,19 +70,22 @@ class Ours:
 
 
 class Loader(Ours):
-    """State of a DataLoader."""
+    """What headrace stores about a loader."""
 
-    __slots__ = ("number", "trains")
+    __slots__ = ("number", "trains", "batches", "ref", "latest")
 
     def __init__(self, number):
         self.number = number
         self.trains = None  # the thread that trains on the batches of the loader
+        self.batches = 0  # number of batches that were requested
+        self.ref = None  # a weak reference to the loader, if known
+        self.latest = None  # a weak reference to its newest iterator
 
 
 class Pass(Ours):
     """One pass over a loader."""
 
-    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "args", "ref")
+    __slots__ = ("loader", "batch", "counted", "first", "leads", "asked", "asks", "asker", "began", "fetches", "args", "compiled", "ref")
 
     def __init__(self, loader, workers, began, settings=""):
         number = "null" if loader.number is None else loader.number
@@ -87,8 +99,11 @@ class Pass(Ours):
         self.asker = None  # the thread that requested a batch of this pass when the previous request was of another pass
         self.began = began  # the moment of iter(); 0: the pass has led
         self.fetches = workers == 0  # True: the wait for a batch includes its fetch, and reports what the fetch used
+        if workers is not None:
+            settings = '"workers":%d,%s' % (workers, settings)
+        self.compiled = COMPILED  # modules whose import means that the optimizer may be compiled
         # The args of a wait without the closing brace, as a format for the number of the batch
-        self.args = ('{"loader":%s,"workers":%d,%s"batch":%%d' % (number, workers, settings)).encode()
+        self.args = ('{"loader":%s,%s"batch":%%d' % (number, settings)).encode()
         if loader.trains and leader is None:
             lead(self, loader.trains)
 
@@ -151,20 +166,45 @@ def turn(one):
     one.asker = get_ident()
 
 
-def begin(one):
-    """Begins a step, because the leading pass requested a batch."""
-    one.asked = optimized
-    if not own_steps:
-        api.step(one.first + one.batch)
-
-
-def remember(one):
-    """Stores a request of a pass that does not lead."""
+def ask(one):
+    """Call it when the loop requests a batch of a pass."""
+    if last is not one:
+        turn(one)
+    one.loader.batches += 1
+    if not one.leads and without_optimizer(one):
+        lead_without_optimizer(one)
+    if one.leads:
+        one.asked = optimized
+        if not own_steps:
+            api.step(one.first + one.batch)
+        return
     asks = one.asks
     if len(asks) < ASKS_MAX:
         asks.append(api.now())
     else:
         asks[-1] = api.now()
+
+
+def without_optimizer(one):
+    """Whether the optimizer that trains on the batches of this pass may be compiled, and therefore unknown."""
+    return not trainers and alone is None and not framework_steps and any(name in sys.modules for name in one.compiled)
+
+
+def lead_without_optimizer(one):
+    """Makes a pass the leading pass, unless the loader of another one leads."""
+    global feeder
+    led = feeder
+    if led is one.loader:
+        if leader is not None:
+            return  # the loop iterates over one loader twice at a time
+    elif led is not None:
+        if (led.ref is None or led.ref() is not None) and one.loader.batches < TAKES_OVER * led.batches:
+            return
+        led.trains = None
+    feeder = one.loader
+    if leader is not None:
+        yield_lead(leader, one.asks[0] if one.asks else 0)
+    lead(one, get_ident())
 
 
 def _followed(thread):
@@ -240,9 +280,9 @@ def over(one):
 
 def forked():
     """Removes all steps and passes in a forked child, where the passes of the parent do not continue."""
-    global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born
+    global step_number, epoch_number, optimized, trainer, ended, last, leader, alone, alone_since, others, born, feeder
     step_number = epoch_number = optimized = ended = alone_since = others = 0
-    trainer = alone = None
+    trainer = alone = feeder = None
     trainers.clear()
     born = api.now()
     if leader is not None:

@@ -45,7 +45,7 @@ def kinds():
 
 
 # Objects of these modules return their path without running code of the program.
-KNOWN = ("pathlib", "_io", "posix")
+KNOWN = ("pathlib", "_io", "posix", "etils")
 
 
 def path_of(target):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of dftracer's API: a program changes its import, and nothing else.
 
-    from headrace.dftracer import dftracer, dft_fn, ai      # was: from dftracer.python import dftracer, dft_fn, ai
-
-    log = dftracer.initialize_log(logfile=None, data_dir=None, process_id=-1)     # does nothing: headrace has its own settings
-    for epoch in ai.pipeline.epoch.iter(range(epochs)):
-        for batch in ai.dataloader.fetch.iter(loader):
-            with ai.compute.forward:
-                ...
-    log.finalize()
+    >>> from headrace.dftracer import dftracer, dft_fn, ai      # was: from dftracer.python import dftracer, dft_fn, ai
+    >>> log = dftracer.initialize_log(logfile=None, data_dir=None, process_id=-1)     # does nothing: headrace has its own settings
+    >>> for epoch in ai.pipeline.epoch.iter(range(2)):
+    ...     for batch in ai.dataloader.fetch.iter(loader):
+    ...         with ai.compute.forward:
+    ...             pass
+    >>> log.finalize()
 
 A region's category is dftracer's `cat`; its args come from update() and from the arguments of decorated functions. Unlike in
 dftracer, an event lasts from `with`, start() or reset(), not from the construction of its object; metadata are marks.

@@ -18,7 +18,12 @@ MODULES = set(
     " tensorflow.python.checkpoint.checkpoint safetensors.torch safetensors.numpy"
     " lightning.pytorch.trainer.trainer pytorch_lightning.trainer.trainer lightning.fabric.plugins.io.torch_io"
     " lightning_fabric.plugins.io.torch_io lightning.fabric.fabric lightning_fabric.fabric transformers.trainer"
-    " transformers.modeling_utils accelerate.accelerator ultralytics.engine.trainer fastai.optimizer".split()
+    " transformers.modeling_utils accelerate.accelerator ultralytics.engine.trainer fastai.optimizer"
+    " tensorflow.python.data.ops.iterator_ops grain._src.python.dataset.dataset"
+    " grain._src.python.dataset.transformations.process_prefetch nvidia.dali.plugin.base_iterator ray.data.iterator ray.data.dataset"
+    " datasets.arrow_dataset datasets.iterable_dataset keras.src.backend.jax.trainer"
+    " orbax.checkpoint._src.checkpointers.checkpointer orbax.checkpoint._src.checkpointers.async_checkpointer"
+    " jax._src.distributed tensorflow.python.distribute.multi_worker_util".split()
 )
 
 

@@ -144,7 +144,7 @@ static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 
 void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most)
 {
-	uint32_t workers = best_workers(j, most);
+	uint32_t workers = j->other_kind ? j->workers : best_workers(j, most);
 	struct hr_setting setting = HR_SETTING_SAME;
 
 	if (workers == j->workers)
@@ -238,6 +238,30 @@ static const char *other_users(const struct hr_training_job *j, const struct hr_
 	    other_threads >= HR_PARALLEL_CORES)
 		return "";
 	return "; other programs used these cores, too";
+}
+
+/* The settings of a loader that is not a DataLoader are unknown, so nothing can be predicted. */
+static void find_computing_other(struct hr_training_job *j, const struct hr_job_waits *w)
+{
+	bool few_cores = w->core >= w->cpu;
+	enum hr_finding_cause cause = few_cores ? HR_FOUND_FEW_CORES
+				      : j->own	? HR_FOUND_NO_WORKERS
+						: HR_FOUND_FEW_WORKERS;
+	struct hr_finding *f = hr__finding_add(j, cause, w->cpu + w->core);
+
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(j,
+				       "during the waits, %s computed for %.0f %% of the time, "
+				       "and waited for a core for %.0f %%",
+				       maker(j), 100 * w->cpu / w->all, 100 * w->core / w->all);
+	f->action = cause == HR_FOUND_NO_WORKERS
+			? "make the batches in other processes (for example the workers of a "
+			  "DataLoader), or in less time"
+		    : few_cores
+			? "request more cores, or make the transforms of the data set cheaper"
+			: "give the loader more workers, or make the transforms of the data set "
+			  "cheaper";
 }
 
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
@@ -346,6 +370,11 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 		return;
 	f->evidence = idle_text(j, w, lost);
 	if (cause == HR_FOUND_LOCK) {
+		if (j->own) {
+			f->action = "find out which thread or process holds the lock, or fills the "
+				    "queue; " FIND_LINE;
+			return;
+		}
 		if (w->sleep > 0.25 * lost)
 			f->evidence = hr__finding_text(
 			    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
@@ -374,22 +403,41 @@ static void find_unknown(struct hr_training_job *j, const double *p)
 		f->evidence = "only counters were recorded, so that reads and sleep look alike";
 		f->action = "record every operation: headrace level JOB trace";
 	} else {
-		f->action = "find out what the workers wait for; " FIND_LINE;
+		f->action =
+		    j->workers > 0 ? "find out what the workers wait for; " FIND_LINE
+		    : j->other_kind && !j->own
+			? "time the loader alone: iterate over it without training; if it is as "
+			  "slow, give it more threads or workers, or let it prefetch more"
+			: "find out what the training thread waits for; " FIND_LINE;
 	}
+}
+
+static const char *loops_which(struct hr_training_job *j)
+{
+	return j->loops < 1.5 ? "one loop, which"
+			      : hr__finding_text(j, "%.0f loops, each of which", j->loops);
 }
 
 static void find_workers(struct hr_training_job *j, const double *p)
 {
 	double lost =
 	    p[HR_PART_WAIT_WORKER_START] + p[HR_PART_WAIT_END] + p[HR_PART_CREATE_WORKERS];
-	struct hr_finding *f =
-	    j->workers > 0 ? hr__finding_add(j, HR_FOUND_WORKER_START, lost) : NULL;
+	bool starts = j->workers > 0 || p[HR_PART_WAIT_WORKER_START] > 0;
+	struct hr_finding *f = starts ? hr__finding_add(j, HR_FOUND_WORKER_START, lost) : NULL;
 	struct hr_setting setting = HR_SETTING_SAME;
 
 	if (f == NULL)
 		return;
-	f->evidence = hr__finding_text(j, "%.0f loops, each of which starts %u workers", j->loops,
-				       j->workers);
+	if (j->other_kind) {
+		f->evidence = hr__finding_text(j, "%s starts workers", loops_which(j));
+		f->action =
+		    "keep the workers for all epochs (one loop over repeated data), or make "
+		    "their start cheaper: fewer imports, a smaller data set object";
+		f->gain_high = lost;
+		return;
+	}
+	f->evidence = hr__finding_text(j, "%s starts %u worker%s", loops_which(j), j->workers,
+				       j->workers == 1 ? "" : "s");
 	setting.persistent = true;
 	if (j->loops > 1.5 && !j->persistent) {
 		f->action = "set persistent_workers=True of the DataLoader";
@@ -473,6 +521,10 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 		return;
 	setting.prefetch = 4 * prefetch;
 	f->evidence = "the worker had nothing to do, because its next batch was not yet requested";
+	if (j->other_kind) {
+		f->action = "let the loader prefetch more batches";
+		return;
+	}
 	f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
 				     setting.prefetch, prefetch);
 	(void)hr__predict(j, f, &setting);
@@ -490,7 +542,10 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
 		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
 	hr__find_reads(j, &w, files);
-	find_computing(j, &w);
+	if (j->other_kind)
+		find_computing_other(j, &w);
+	else
+		find_computing(j, &w);
 	find_idle(j, &w);
 	find_mapped(j, files, w.fault, w.all);
 	find_unknown(j, p);

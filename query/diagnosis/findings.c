@@ -32,11 +32,6 @@ const char *hr_finding_name(enum hr_finding_cause cause)
 	return causes[cause].name;
 }
 
-const char *hr_finding_meaning(enum hr_finding_cause cause)
-{
-	return causes[cause].meaning;
-}
-
 /* ---- the job ---- */
 
 static int read_levels(struct hr_training_job *j)
@@ -72,6 +67,8 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 		j->workers = l->workers;
 		j->prefetch = l->prefetch;
 		j->persistent = l->persistent;
+		j->other_kind = l->other_kind;
+		j->own = l->own;
 		j->waits += (double)l->n;
 	}
 	j->wall += (double)(life->to - life->from) / 1e9;
@@ -308,6 +305,28 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 			     f->evidence != NULL ? "; " : "", 100 * busy / asked);
 }
 
+/* ---- the text ---- */
+
+/* Without workers, threads of the training process make the batches. */
+static const char *meaning_of(struct hr_training_job *j, enum hr_finding_cause cause)
+{
+	static const char *const words[][2] = {
+	    {"its workers", "its threads"}, {"a worker", "a thread"}, {"workers", "its threads"}};
+	const char *text = causes[cause].meaning, *at, *other;
+
+	if (j->workers > 0 || (j->other_kind && !j->own) || cause >= HR_FOUND_WORKER_START)
+		return text;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		at = strstr(text, words[i][0]);
+		if (at == NULL)
+			continue;
+		other = hr__finding_text(j, "%.*s%s%s", (int)(at - text), text, words[i][1],
+					 at + strlen(words[i][0]));
+		return other != NULL ? other : text;
+	}
+	return text;
+}
+
 /* ---- the place ---- */
 
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */
@@ -324,6 +343,8 @@ static const char *code_of(const struct hr_training_job *j, enum hr_finding_caus
 	case HR_FOUND_NETWORK:
 	case HR_FOUND_LOCK:
 	case HR_FOUND_ASLEEP:
+		if (j->own)
+			return "the code in the waits that the program has marked";
 		return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"
 				      : "__getitem__ of the data set or collate_fn, in the "
 					"training thread (no workers)";
@@ -412,6 +433,7 @@ static int find(struct hr_training_job *j)
 	for (size_t i = first; i < j->to->n; i++) {
 		add_busy(j, &j->to->list[i]);
 		set_place(j, &j->to->list[i]);
+		j->to->list[i].meaning = meaning_of(j, j->to->list[i].cause);
 		j->to->list[i].gain_note = gain_note(&j->to->list[i]);
 	}
 	if (j->to->n > first)

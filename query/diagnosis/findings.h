@@ -17,11 +17,11 @@ enum hr_finding_cause {
 };
 
 const char *hr_finding_name(enum hr_finding_cause cause);
-const char *hr_finding_meaning(enum hr_finding_cause cause);
 
 struct hr_finding {
 	const struct hr_qstream *st; /* any stream of the job */
 	enum hr_finding_cause cause;
+	const char *meaning; /* what was lost, for users; never NULL after hr_findings_make() */
 	double lost, wall;
 	double gain_low, gain_high; /* predicted seconds that `action` saves; both 0: unknown */
 	/* Why the gain can be more than the loss, or what it depends on; NULL: clear. */

@@ -41,6 +41,7 @@ struct hr_training_job {
 	double all_loops;	    /* sum of the loops of all processes */
 	uint32_t workers, prefetch; /* settings of the last training loop */
 	bool persistent;
+	bool other_kind, own; /* as in hr_loop, of the last training loop */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
 	/* The predicted gain of each usual remedy as a share of `wall`; INFINITY: unknown. */

@@ -115,7 +115,7 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 		c->i = (int64_t)(f->wall * 1e9);
 		break;
 	case HR_FINDINGS_meaning:
-		hr__cell_constant(c, hr_finding_meaning(f->cause));
+		hr__cell_constant(c, f->meaning);
 		break;
 	case HR_FINDINGS_rank:
 		c->i = f->rank;

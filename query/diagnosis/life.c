@@ -216,9 +216,22 @@ static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 					      .kind = HR_BLOCK_GAP});
 }
 
+/* Adds the time between two marks. Before `wait_to`, it is part of a wait (hr_mark.outer). */
+static int add_between(struct hr_life_reader *r, int64_t from, int64_t to, int64_t wait_to)
+{
+	int64_t cut = wait_to < to ? wait_to : to;
+	int error = 0;
+
+	if (cut > from) {
+		error = hr__block_add_own(r, HR_BLOCK_UNKNOWN, from, cut, HR_NO_FETCH);
+		from = cut;
+	}
+	return error < 0 ? error : add_gap(r, from, to);
+}
+
 static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
-	int64_t from = r->life->from;
+	int64_t from = r->life->from, wait_to = from;
 	int error = 0;
 
 	for (size_t i = 0; error == 0 && i < n; i++) {
@@ -239,7 +252,12 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			continue; /* the region lies in another block */
 		m.from = m.from > from ? m.from : from;
 		if (error == 0)
-			error = add_gap(r, from, m.from);
+			error = add_between(r, from, m.from, wait_to);
+		if (m.outer) {
+			from = m.from;
+			wait_to = m.to > wait_to ? m.to : wait_to;
+			continue;
+		}
 		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT && m.hidden)
 			error = hr__block_add_own(r, HR_BLOCK_HIDDEN, m.from, m.to, HR_NO_FETCH);
 		else if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
@@ -248,7 +266,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			error = hr__block_add_own(r, block_kind(&m), m.from, m.to, HR_NO_FETCH);
 		from = m.to;
 	}
-	return error < 0 ? error : add_gap(r, from, r->life->to);
+	return error < 0 ? error : add_between(r, from, r->life->to, wait_to);
 }
 
 /* Returns the end of a process or, if it is unknown, the end of its last region. */

@@ -27,7 +27,10 @@ struct hr_mark {
 	bool added;		   /* the sum of several short regions, see hr_added */
 	bool end;		   /* a wait that returned no batch */
 	bool hidden;		   /* a wait that cost no time (HR_BLOCK_HIDDEN) */
+	bool own;		   /* a wait that the program itself has marked */
+	bool outer;		   /* the same, with loaders' waits in it */
 	bool persistent, iterable; /* wait: properties of its loader */
+	bool other_kind;	   /* wait: see hr_loop.other_kind */
 };
 /* Further values of hr_mark.kind: calls that are regions of kind RANGE, and a mark. */
 #define HR_MARK_CREATES	   UINT32_MAX

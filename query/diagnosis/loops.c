@@ -49,6 +49,8 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		    .workers = m->workers < UINT32_MAX ? (uint32_t)m->workers : 0,
 		    .prefetch = m->prefetch < UINT32_MAX ? (uint32_t)m->prefetch : 0,
 		    .batch_size = m->batch_size < UINT32_MAX ? (uint32_t)m->batch_size : 0,
+		    .other_kind = m->other_kind,
+		    .own = m->own,
 		    .persistent = m->persistent,
 		    .iterable = m->iterable,
 		};
@@ -89,6 +91,38 @@ struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 		       : (struct hr_main_use){NAN, 0};
 }
 
+static bool has_step(const struct hr_life_reader *r, const struct hr_loop *l)
+{
+	for (size_t i = 0; i < r->n_steps; i++)
+		if (r->steps[i]->from >= l->from && r->steps[i]->from < l->to)
+			return true;
+	return false;
+}
+
+static void set_training(struct hr_train_life *life, uint64_t loader)
+{
+	for (size_t k = 0; k < life->n_loops; k++)
+		if (life->loops[k].loader == loader)
+			life->loops[k].trains = true;
+}
+
+/* If no optimizer is known: the loops over a loader train if steps begin in one of them. */
+static void find_training_by_steps(struct hr_life_reader *r)
+{
+	struct hr_train_life *life = r->life;
+	bool any = false;
+
+	for (size_t k = 0; k < life->n_loops; k++) {
+		if (life->loops[k].trains || !has_step(r, &life->loops[k]))
+			continue;
+		set_training(life, life->loops[k].loader);
+		any = true;
+	}
+	/* Without steps (inference), all loops count as training. */
+	for (size_t k = 0; !any && k < life->n_loops; k++)
+		life->loops[k].trains = true;
+}
+
 /* Sets `trains` of all loops over a loader if a wait for it precedes an optimizer's step. */
 static void find_training(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
@@ -98,22 +132,20 @@ static void find_training(struct hr_life_reader *r, const struct hr_mark *marks,
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
-		if (marks[i].tid != life->tid || marks[i].added)
+		if (marks[i].tid != life->tid || marks[i].added || marks[i].outer)
 			continue;
 		if (marks[i].kind == HR_REGION_INPUT_WAIT)
 			wait = &marks[i];
 		if (marks[i].kind != HR_REGION_OPTIMIZER || wait == NULL)
 			continue;
-		for (size_t k = 0; (!any || wait->loader != marked) && k < life->n_loops; k++)
-			if (life->loops[k].loader == wait->loader)
-				life->loops[k].trains = true;
+		if (!any || wait->loader != marked)
+			set_training(life, wait->loader);
 		any = true;
 		marked = wait->loader;
 		wait = NULL;
 	}
-	/* Without steps of an optimizer (inference), all loops count as training. */
-	for (size_t k = 0; !any && k < life->n_loops; k++)
-		life->loops[k].trains = true;
+	if (!any)
+		find_training_by_steps(r);
 }
 
 /* If the program leaves a loop early, the loop's last step ends after its last wait. */
@@ -196,6 +228,11 @@ static int add_epoch(struct hr_life_reader *r, const struct hr_mark *m)
 	return 0;
 }
 
+static void extend_loop(struct hr_loop *l, int64_t to)
+{
+	l->to = to > l->to ? to : l->to;
+}
+
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	const struct hr_mark *create = NULL;
@@ -205,13 +242,16 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 	for (size_t i = 0; error == 0 && i < n; i++) {
 		const struct hr_mark *m = &marks[i];
 
-		if (m->tid != r->life->tid || m->added)
+		if (m->tid != r->life->tid || m->added || m->outer)
 			continue;
 		if (m->kind == HR_MARK_CREATES) {
 			create = m;
 		} else if (m->kind == HR_REGION_INPUT_WAIT && !m->open) {
 			error = add_to_loop(r, m, create);
 			create = NULL;
+		} else if (m->kind == HR_REGION_INPUT_WAIT && r->life->n_loops > 0) {
+			/* The program ended in this wait, and so in its latest loop. */
+			extend_loop(&r->life->loops[r->life->n_loops - 1], m->to);
 		} else if (m->kind == HR_REGION_STEP) {
 			error = add_step(r, m);
 		} else if (m->kind == HR_REGION_EPOCH) {

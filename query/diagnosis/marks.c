@@ -118,6 +118,15 @@ static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
 	       memcmp(m->texts[text - 1].data, what, strlen(what)) == 0;
 }
 
+/* Whether args are those of headrace's own wait for a loader; json.dumps() adds a blank. */
+static bool is_of_loader(const ProtobufCBinaryData *args)
+{
+	static const char begin[] = "{\"loader\":";
+	size_t n = sizeof(begin) - 1;
+
+	return args->len > n && memcmp(args->data, begin, n) == 0 && args->data[n] != ' ';
+}
+
 static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 {
 	if (g->kind == HR_REGION_MARK && is_text(m, g->domain, "headrace") &&
@@ -131,6 +140,9 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 		return HR_MARK_COLLECTIVE;
 	if (is_text(m, g->domain, "torch") && is_text(m, g->name, "backward"))
 		return HR_MARK_BACKWARD;
+	/* A loader's wait within another wait is recorded as a range. */
+	if (g->args > 0 && is_of_loader(&m->texts[g->args - 1]))
+		return HR_REGION_INPUT_WAIT;
 	return HR_REGION_RANGE;
 }
 
@@ -142,6 +154,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	int64_t to = hr__end_ns(from, g->dur_ns);
 	uint32_t kind = kind_of(m, g);
 	struct hr_mark *mark;
+	bool torch;
 
 	if (kind == HR_REGION_RANGE || kind == HR_REGION_SPAN || kind == HR_REGION_MARK ||
 	    (kind == HR_REGION_FETCH && g->count > 1))
@@ -166,12 +179,17 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .added = g->count > 1,
 	};
 	read_args(mark, args->data, args->data + args->len);
+	torch = is_text(m, g->domain, "torch");
+	/* The args of headrace's marks have the loader. */
+	mark->own = kind == HR_REGION_INPUT_WAIT && !torch && mark->loader == HR_UNKNOWN &&
+		    mark->workers == HR_UNKNOWN;
+	mark->other_kind = g->domain > 0 ? !torch : mark->own;
 	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
 		r->n_marks--; /* not from headrace: the program made a mark of the same name */
 	return 0;
 }
 
-/* A longer region comes before a shorter one with the same start, which it contains. */
+/* A region comes before those with the same start that it contains. */
 static int by_process_and_time(const void *a, const void *b)
 {
 	const struct hr_mark *x = a, *y = b;
@@ -180,7 +198,9 @@ static int by_process_and_time(const void *a, const void *b)
 		return x->proc < y->proc ? -1 : 1;
 	if (x->from != y->from)
 		return x->from < y->from ? -1 : 1;
-	return (x->to < y->to) - (x->to > y->to);
+	if (x->to != y->to)
+		return x->to > y->to ? -1 : 1;
+	return y->own - x->own;
 }
 
 /*
@@ -198,10 +218,24 @@ static void hide_waits(struct hr_mark *marks, size_t busy)
 	       b->from - marks[first - 1].from <= (int64_t)b->since_ns)
 		first--;
 	for (size_t i = first; i < busy; i++)
-		if (marks[i].tid == b->tid && marks[i].kind == HR_REGION_INPUT_WAIT)
+		if (marks[i].tid == b->tid && marks[i].kind == HR_REGION_INPUT_WAIT &&
+		    !marks[i].outer)
 			waited += (double)(marks[i].to - marks[i].from);
 	for (size_t i = first; i < busy && idle < IDLE_SHARE * waited; i++)
 		marks[i].hidden |= marks[i].tid == b->tid;
+}
+
+/* Whether marks[i] contains a loader's wait of the same thread. */
+static bool has_loader_wait(const struct hr_mark *marks, size_t n, size_t i)
+{
+	const struct hr_mark *outer = &marks[i];
+
+	for (size_t k = i + 1; k < n && marks[k].proc == outer->proc && marks[k].from < outer->to;
+	     k++)
+		if (marks[k].tid == outer->tid && marks[k].kind == HR_REGION_INPUT_WAIT &&
+		    !marks[k].own && !marks[k].added)
+			return true;
+	return false;
 }
 
 int hr__marks_read(struct hr_life_reader *r)
@@ -227,6 +261,8 @@ int hr__marks_read(struct hr_life_reader *r)
 	hr__frames_free(&frames);
 	if (r->n_marks > 0)
 		qsort(r->marks, r->n_marks, sizeof(*r->marks), by_process_and_time);
+	for (size_t i = 0; i < r->n_marks; i++)
+		r->marks[i].outer = r->marks[i].own && has_loader_wait(r->marks, r->n_marks, i);
 	for (size_t i = 0; i < r->n_marks; i++)
 		if (r->marks[i].kind == HR_MARK_BUSY)
 			hide_waits(r->marks, i);

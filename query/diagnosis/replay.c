@@ -275,7 +275,7 @@ int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *li
 	read_load(&loop, life->stream);
 	read_main(&loop, life);
 	for (size_t i = 0; error == 0 && i < life->n_loops; i++) {
-		if (!life->loops[i].trains || life->loops[i].n == 0)
+		if (!life->loops[i].trains || life->loops[i].other_kind || life->loops[i].n == 0)
 			continue;
 		loop.loop = &life->loops[i];
 		loop.first = is_first(life, loop.loop);

@@ -220,7 +220,8 @@ int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
 		return hr__block_add_own(r, HR_BLOCK_END, wait->from, wait->to, HR_NO_FETCH);
 	if (fetch != HR_NO_FETCH)
 		return add_wait_for(r, wait, fetch);
-	if (wait->workers != 0)
+	/* Without workers, the thread makes the batch in its wait. */
+	if (wait->workers != 0 && (!wait->own || wait->cpu_ns == HR_UNKNOWN))
 		return hr__block_add_own(r, HR_BLOCK_UNKNOWN, wait->from, wait->to, HR_NO_FETCH);
 	if (hr__fetch_add(r, wait, HR_NO_FETCH, &fetch) < 0)
 		return -ENOMEM;

@@ -119,37 +119,13 @@ static void output_add(struct hr_output *o, const char *text, size_t n)
 
 /* ---- CSV (RFC 4180) and JSON ---- */
 
-static void csv_field(struct hr_output *o, const char *text, size_t n)
-{
-	bool quote = n == 0;
-
-	for (size_t i = 0; i < n && !quote; i++)
-		quote = strchr(",\"\r\n", text[i]) != NULL;
-	if (!quote) {
-		output_add(o, text, n);
-		return;
-	}
-	output_add(o, "\"", 1);
-	while (n > 0) {
-		const char *mark = memchr(text, '"', n);
-		size_t span = mark != NULL ? (size_t)(mark - text) + 1 : n;
-
-		output_add(o, text, span);
-		if (mark != NULL)
-			output_add(o, "\"", 1);
-		text += span;
-		n -= span;
-	}
-	output_add(o, "\"", 1);
-}
-
 static void csv_header(struct hr_output *o)
 {
 	for (unsigned i = 0; i < o->n_columns; i++) {
 		if (i > 0)
 			hr_buffer_add(&o->line, ",", 1);
 		// NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): begin() named all
-		csv_field(o, o->columns[i].name, strlen(o->columns[i].name));
+		hr_value_csv(&o->line, o->columns[i].name, strlen(o->columns[i].name));
 	}
 	hr_buffer_add(&o->line, "\r\n", 2);
 }
@@ -174,7 +150,7 @@ static void csv_row(struct hr_output *o, duckdb_data_chunk chunk, idx_t row)
 			text = cell.data;
 			n = cell.n;
 		}
-		csv_field(o, text, n);
+		hr_value_csv(&o->line, text, n);
 	}
 	hr_buffer_add(&o->line, "\r\n", 2);
 	o->line.failed |= cell.failed;

@@ -49,7 +49,7 @@ enum hr_unit hr_unit_of(const char *column, const struct hr_shape *shape)
 	if (has_word(column, "percent"))
 		return HR_UNIT_PERCENT;
 	if (ends_with(column, "_per_s"))
-		return HR_UNIT_PER_S;
+		return has_word(column, "bytes") ? HR_UNIT_PER_S : HR_UNIT_RATE;
 	if (has_word(column, "bytes"))
 		return HR_UNIT_BYTES;
 	if (ends_with(column, "_s") || strcmp(column, "seconds") == 0)
@@ -67,6 +67,7 @@ void hr_unit_title(struct hr_buffer *to, enum hr_unit unit, const char *column)
 		hr_buffer_add(to, column, ends_with(column, "_s") ? n - strlen("_s") : n);
 		break;
 	case HR_UNIT_PER_S:
+	case HR_UNIT_RATE:
 		hr_buffer_add(to, column, n - strlen("_per_s"));
 		hr_buffer_add(to, "/s", 2);
 		break;
@@ -116,6 +117,9 @@ static void add_number(struct hr_buffer *to, enum hr_unit unit, double v)
 		break;
 	case HR_UNIT_PER_S:
 		hr_buffer_print(to, "%s/s", hr_text_size((uint64_t)v).s);
+		break;
+	case HR_UNIT_RATE:
+		hr_buffer_print(to, "%s", hr_text_decimal(v).s);
 		break;
 	default:
 		add_percent(to, v);

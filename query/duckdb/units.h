@@ -17,7 +17,8 @@ enum hr_unit {
 	HR_UNIT_SECONDS, /* a duration */
 	HR_UNIT_MOMENT,	 /* seconds since the start of the job */
 	HR_UNIT_BYTES,
-	HR_UNIT_PER_S,
+	HR_UNIT_PER_S, /* bytes per second */
+	HR_UNIT_RATE,  /* other things per second */
 	HR_UNIT_PERCENT,
 };
 

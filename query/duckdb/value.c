@@ -549,3 +549,27 @@ void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 	b->failed |= text.failed;
 	hr_buffer_done(&text);
 }
+
+void hr_value_csv(struct hr_buffer *b, const char *text, size_t n)
+{
+	bool quote = n == 0;
+
+	for (size_t i = 0; i < n && !quote; i++)
+		quote = strchr(",\"\r\n", text[i]) != NULL;
+	if (!quote) {
+		hr_buffer_add(b, text, n);
+		return;
+	}
+	hr_buffer_add(b, "\"", 1);
+	while (n > 0) {
+		const char *mark = memchr(text, '"', n);
+		size_t span = mark != NULL ? (size_t)(mark - text) + 1 : n;
+
+		hr_buffer_add(b, text, span);
+		if (mark != NULL)
+			hr_buffer_add(b, "\"", 1);
+		text += span;
+		n -= span;
+	}
+	hr_buffer_add(b, "\"", 1);
+}

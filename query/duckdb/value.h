@@ -51,6 +51,9 @@ void hr_value_json(struct hr_buffer *b, const struct hr_shape *s, duckdb_vector 
 bool hr_value_plain(const struct hr_shape *s, duckdb_vector vector, idx_t row,
 		    const char **ret_text, size_t *ret_n);
 
+/* Appends a field of CSV. An empty text becomes "", because NULL is an empty field. */
+void hr_value_csv(struct hr_buffer *b, const char *text, size_t n);
+
 /* hr_value_json_string appends a JSON string; hr_value_json_escape appends a part of one. */
 void hr_value_json_escape(struct hr_buffer *b, const char *text, size_t n);
 void hr_value_json_string(struct hr_buffer *b, const char *text, size_t n);

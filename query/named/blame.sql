@@ -37,30 +37,30 @@ makers AS (
     FROM processes),
 spent AS MATERIALIZED (
     SELECT m.*, wait, hr_is_io(part, $scope) AS io,
-           CASE part WHEN 'wait_cpu' THEN '(the worker computed)' WHEN 'wait_core' THEN '(the worker had no core)'
-                     WHEN 'wait_fault' THEN '(pages of mapped files)' WHEN 'wait_asleep' THEN '(the worker was asleep)'
-                     WHEN 'wait_sleep' THEN '(the worker slept)' WHEN 'wait_network' THEN '(the network)' WHEN 'wait_lock' THEN '(a lock)'
+           CASE part WHEN 'wait_cpu' THEN format('({} computed)', whose) WHEN 'wait_core' THEN format('({} had no core)', whose)
+                     WHEN 'wait_fault' THEN '(pages of mapped files)' WHEN 'wait_asleep' THEN format('({} was asleep)', whose)
+                     WHEN 'wait_sleep' THEN format('({} slept)', whose) WHEN 'wait_network' THEN '(the network)' WHEN 'wait_lock' THEN '(a lock)'
                      WHEN 'wait_hidden' THEN '(hidden by the accelerator)'
                      WHEN 'wait_worker_start' THEN '(the worker started)' WHEN 'wait_prefetch' THEN '(the worker had nothing to do)'
                      WHEN 'wait_handover' THEN '(the batch was on its way)' WHEN 'wait_end' THEN '(no batch was left)'
                      WHEN 'wait_runtime' THEN '(files of Python)' WHEN 'wait_unknown' THEN '(not known)' ELSE '(files)' END AS label
-    FROM mine m JOIN slow USING (cluster, job, attempt, node, proc, who, start_ns, dur_ns)),
+    FROM (SELECT *, CASE WHEN maker = proc THEN 'the training thread' ELSE 'the worker' END AS whose FROM mine) m JOIN slow USING (cluster, job, attempt, node, proc, who, start_ns, dur_ns)),
 pieces AS MATERIALIZED (
     SELECT cluster, job, attempt, node, maker, who, wait, piece_ns, piece_ns + piece_dur_ns AS piece_end_ns, sum(ns) AS io_ns,
            unnest(hr_pieces(piece_ns, piece_ns + piece_dur_ns)) AS slot
     FROM spent WHERE io GROUP BY cluster, job, attempt, node, maker, who, wait, piece_ns, piece_dur_ns),
 -- The parts of fetches between samples of Python's stack. Without workers, the wait is the fetch.
 samples AS MATERIALIZED (
-    SELECT cluster, job, attempt, node, maker, unnest(lines) AS line, start_ns + unnest(froms) AS from_ns,
+    SELECT cluster, job, attempt, node, maker, maker_tid, unnest(lines) AS line, start_ns + unnest(froms) AS from_ns,
            start_ns + unnest(list_append(froms[2:], dur_ns)) AS until_ns
-    FROM (SELECT cluster, job, attempt, node, proc AS maker, start_ns, dur_ns, json_extract_string(args, '$.stacks[*].line') AS lines,
+    FROM (SELECT cluster, job, attempt, node, proc AS maker, tid AS maker_tid, start_ns, dur_ns, json_extract_string(args, '$.stacks[*].line') AS lines,
                  json_extract_string(args, '$.stacks[*].from_ns')::BIGINT[] AS froms
           FROM regions WHERE $by = 'line' AND kind IN ('fetch', 'input_wait') AND args LIKE '%"stacks":%')),
 lines AS MATERIALIZED (
     SELECT line, who, wait, cluster, job, attempt, node, maker, piece_ns, piece_dur_ns,
            least(until_ns, piece_ns + piece_dur_ns) - greatest(from_ns, piece_ns) AS ns
-    FROM samples JOIN (SELECT DISTINCT cluster, job, attempt, node, maker, who, wait, piece_ns, piece_dur_ns FROM spent WHERE $by = 'line')
-         USING (cluster, job, attempt, node, maker)
+    FROM samples JOIN (SELECT DISTINCT cluster, job, attempt, node, maker, maker_tid, who, wait, piece_ns, piece_dur_ns FROM spent WHERE $by = 'line')
+         USING (cluster, job, attempt, node, maker, maker_tid)
     WHERE from_ns < piece_ns + piece_dur_ns AND until_ns > piece_ns),
 sampled AS (
     SELECT cluster, job, attempt, node, maker, wait, piece_ns, sum(ns) / any_value(piece_dur_ns) AS share FROM lines GROUP BY ALL),

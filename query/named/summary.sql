@@ -19,21 +19,21 @@ WITH life AS (
 calls AS (
     SELECT cluster, job, attempt, scope, side,
            hr_what(op, class, side) AS what,
-           sum(count) AS ops, sum(errors) AS errors, sum(dur_ns) / 1e9 AS time_s, sum(bytes) AS bytes,
+           sum(count) AS ops, sum(errors) AS errors, sum(dur_ns) AS dur_ns, sum(bytes) AS bytes,
            sum(list_sum(size_hist[1:16])) AS small
     FROM hr_rollups() GROUP BY cluster, job, attempt, scope, side, what),
 parts AS (
-    SELECT cluster, job, attempt, what, ops, errors, time_s, bytes, small
+    SELECT cluster, job, attempt, what, ops, errors, dur_ns, bytes, small
     FROM calls WHERE scope = 'data' AND what <> 'copy'
     UNION ALL
     SELECT cluster, job, attempt, CASE scope WHEN 'data' THEN 'all' ELSE scope END,
-           CASE WHEN side IS DISTINCT FROM 'copy' THEN ops END, errors, CASE WHEN side IS NULL THEN time_s END,
+           CASE WHEN side IS DISTINCT FROM 'copy' THEN ops END, errors, CASE WHEN side IS NULL THEN dur_ns END,
            CASE WHEN what IN ('read', 'write') THEN bytes END, NULL
     FROM calls
     UNION ALL
     SELECT DISTINCT cluster, job, attempt, unnest(['all', 'read', 'write', 'other']), 0, 0, 0, 0, 0 FROM calls),
 lines AS (
-    SELECT cluster, job, attempt, what, sum(ops) AS ops, sum(errors) AS errors, sum(time_s) AS time_s,
+    SELECT cluster, job, attempt, what, sum(ops) AS ops, sum(errors) AS errors, sum(dur_ns) / 1e9 AS time_s,
            CASE WHEN what <> 'other' THEN sum(bytes) END AS bytes, sum(small) AS small
     FROM parts GROUP BY cluster, job, attempt, what
     UNION ALL

@@ -62,7 +62,6 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	t->slow.why[HR__SLOW_RING] = 0;
 	t->slow.why[HR__SLOW_CLOCK] = !hr__clock_is_fast();
 	t->slow.why[HR__SLOW_LEVEL] = 1; /* the level was not checked yet */
-	t->nonce = hr__wiped.nonce;
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
 	if (used)
 		end_dead_owner(t);
@@ -92,10 +91,13 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 
 static bool claim_any(struct hr__thread *t, uint32_t maps, int tid, bool dead)
 {
-	for (uint32_t m = 0; m < maps; m++)
-		for (uint32_t i = 0; i < hr__wiped.maps[m]->ring_count; i++)
-			if (claim_one(t, hr__wiped.maps[m], i, tid, dead))
+	for (uint32_t m = 0; m < maps; m++) {
+		struct hr_map_hdr *map = hr__session_map(m);
+
+		for (uint32_t i = 0; i < map->ring_count; i++)
+			if (claim_one(t, map, i, tid, dead))
 				return true;
+	}
 	return false;
 }
 
@@ -103,14 +105,14 @@ void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
 	__atomic_store_n(&ring->owner_tid, (uint32_t)hr__wiped.pid, __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->common, 1, __ATOMIC_RELAXED);
-	hr__wiped.common_map = map;
+	__atomic_store_n(&hr__wiped.common_map, map, __ATOMIC_RELAXED);
 	__atomic_store_n(&hr__wiped.common, ring, __ATOMIC_RELEASE);
 }
 
 static bool set_aside(uint32_t maps)
 {
 	for (uint32_t m = maps; m-- > 0;) {
-		struct hr_map_hdr *map = hr__wiped.maps[m];
+		struct hr_map_hdr *map = hr__session_map(m);
 
 		for (uint32_t i = map->ring_count; i-- > 0;) {
 			struct hr_ring_hdr *ring = hr__map_ring(map, i);
@@ -129,26 +131,30 @@ static bool set_aside(uint32_t maps)
 
 void hr__ring_set_aside(void)
 {
-	uint64_t all = ~UINT64_C(0), old;
+	uint64_t mask;
 	uint32_t maps;
 
 	if (hr__ring_current() == NULL ||
 	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
 	/* Signals are blocked as in hr__ring_find(). Two threads at once may waste one ring. */
-	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	mask = hr__sys_signals_block();
 	do
 		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
 	while (!set_aside(maps) && hr__session_more_rings(maps));
-	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &old, NULL, sizeof(old));
+	hr__sys_signals_restore(mask);
 }
 
 static void claim(struct hr__thread *t)
 {
+	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
 	int tid = hr__sys_gettid();
 	struct hr_ring_hdr *common;
 	uint32_t maps;
 
+	if (nonce == 0) /* another thread has just ended the session */
+		return;
+	t->nonce = nonce;
 	t->ring = NULL;
 	t->slow.why[HR__SLOW_RING] = 1;
 	t->slow.why[HR__SLOW_AGGREGATE] = 0;
@@ -160,9 +166,8 @@ static void claim(struct hr__thread *t)
 	common = __atomic_load_n(&hr__wiped.common, __ATOMIC_ACQUIRE);
 	t->common = common != NULL;
 	if (t->common)
-		claim_measure(t, hr__wiped.common_map, common);
+		claim_measure(t, __atomic_load_n(&hr__wiped.common_map, __ATOMIC_RELAXED), common);
 	t->tid = tid;
-	t->nonce = hr__wiped.nonce;
 	t->skip = SKIP_OPS;
 	t->search_ns = hr__clock_ns() + SEARCH_NS;
 }
@@ -190,7 +195,7 @@ static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 			return true;
 		return search_due(t);
 	}
-	if (hr__image.socket[0] == '\0')
+	if (__atomic_load_n(&hr__image.socket[0], __ATOMIC_RELAXED) == '\0')
 		return false;
 	switch (seek) {
 	case HR__SEEK_FIRST:
@@ -206,7 +211,7 @@ static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 {
 	struct hr__thread *t = &hr__self;
-	uint64_t all = ~UINT64_C(0), old;
+	uint64_t mask;
 
 	if (hr__ring_current() != NULL)
 		return t->ring;
@@ -216,9 +221,9 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 	 * Blocks all signals during the attach, because a handler could need a ring itself, fork,
 	 * or leave by longjmp.
 	 */
-	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &old, sizeof(all));
+	mask = hr__sys_signals_block();
 	if (hr__ring_current() == NULL && hr__session_attach(seek))
 		claim(t);
-	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &old, NULL, sizeof(old));
+	hr__sys_signals_restore(mask);
 	return hr__ring_current();
 }

@@ -70,15 +70,29 @@ static struct hr_ring_hdr *first_ring(void)
 	/* Acquire: pairs with the release store of nonce, which follows the store of maps[0]. */
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
 		return NULL;
-	return (struct hr_ring_hdr *)(hr__wiped.maps[0] + 1);
+	return (struct hr_ring_hdr *)(hr__session_map(0) + 1);
 }
 _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring follows the head");
+
+/*
+ * Whether this process begins and ends its sessions itself, and this thread has not met the current
+ * one. The thread's operation is then from before the session, and counts nowhere.
+ */
+static bool from_before(void)
+{
+	int32_t controls = __atomic_load_n(&hr__image.controls, __ATOMIC_RELAXED);
+
+	return controls != 0 && controls == hr__wiped.pid &&
+	       hr__self.nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
+}
 
 static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 {
 	struct hr_ring_hdr *ring = first_ring();
 	struct hr_map_hdr *map;
 
+	if (from_before())
+		return;
 	if (ring != NULL) {
 		hr__lost_add(ring, op, 1, bytes, ticks);
 		return;

@@ -14,18 +14,23 @@
 #include "shim/core/path.h"
 #include "shim/core/sys.h"
 
+void hr__cover(void *addr, uint64_t bytes)
+{
+	HR_SYS6(mmap, addr, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 /*
  * Maps private memory over the shared rings, because interrupted code may store to their addresses
  * later. No other code uses that memory. The heads of the maps stay shared: interrupted code does
  * not store there, and the child counts in the strays of the first map until it attaches.
  */
-static void cover_mappings(void)
+void hr__cover_mappings(void)
 {
 	struct hr__image *im = &hr__image;
 
 	for (uint32_t i = 0; i < im->mapping_count; i++)
-		HR_SYS6(mmap, im->mappings[i].addr, im->mappings[i].bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		hr__cover(im->mappings[i].addr, im->mappings[i].bytes);
 	im->mapping_count = 0;
 }
 
@@ -41,7 +46,7 @@ void hr__fork_child(void)
 	hr__image.clock_switched = false;
 	if (!hr__image.quiet) {
 		hr__session_fds_drop();
-		cover_mappings();
+		hr__cover_mappings();
 		hr__wiped.pid = hr__sys_getpid();
 	}
 	hr__wiped.born = HR__BORN_FORKED;

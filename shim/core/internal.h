@@ -34,6 +34,7 @@ struct hr__image {
 	bool clock_switched;   /* the attach changed the clock and the unit of ticks */
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
+	int32_t controls;      /* pid of a process that has called hr__session_record(); 0: none */
 	uint64_t parent_token; /* token of the latest session of this process, or of its ancestor */
 	/*
 	 * First map of the session of parent_token, or NULL. Forked children keep the head of this
@@ -103,6 +104,7 @@ struct hr__wiped {
 	uint32_t counting;  /* 1: counters[] is not empty */
 	uint32_t map_count; /* a release store after that of maps[] */
 	uint32_t announced;
+	uint32_t span_gen; /* region.c: of the latest span, also of an earlier session */
 	uint64_t token;
 	/* No request for more rings before this time. The attach lock guards it. */
 	uint64_t more_after_ns;
@@ -266,6 +268,12 @@ static inline struct hr_ring_hdr *hr__ring_any(void)
 	return hr_likely(ring != NULL) ? ring : hr__ring_common();
 }
 
+/* Map number i of the session, below map_count. A next session may store another one there. */
+static inline struct hr_map_hdr *hr__session_map(uint32_t i)
+{
+	return __atomic_load_n(&hr__wiped.maps[i], __ATOMIC_RELAXED);
+}
+
 static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t i)
 {
 	return (struct hr_ring_hdr *)((uint8_t *)map + hr_ring_offset(i, map->slots_log2));
@@ -276,6 +284,14 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
 /* True: the caller can claim a ring. Blocks at most 50 ms or, if longer, MS of wait:MS. */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);
+/*
+ * With `socket`, the path of a daemon's socket, begins a session there: records from now on,
+ * without what happened before. NULL: ends a session that this function began. -EALREADY: a session
+ * exists; -ENOTSUP: this process is never recorded (HEADRACE=off, a deselected rank); -EPERM: the
+ * shim must make no system calls (seccomp); -EBUSY, -ENAMETOOLONG; other errors: the daemon cannot
+ * be reached.
+ */
+int hr__session_record(const char *socket);
 /* Whether a seccomp filter may kill the program for a system call. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
 /* Call it before the program closes these descriptors: an attach then does not use them further. */
@@ -308,6 +324,9 @@ bool hr__stat_ignored(const struct hr__stat *st);
 
 /* ---- fork.c, counters.c ---------------------------------------------------------------------- */
 
+/* Maps private memory, which contains zeros, over shared memory that threads may still change. */
+void hr__cover(void *addr, uint64_t bytes);
+void hr__cover_mappings(void);
 /* Initializes a forked child. Needs the attach lock, unless only one thread exists. */
 void hr__fork_child(void);
 /* Whether this is the child of a vfork. Call it only in a thread that called vfork. */
@@ -340,6 +359,8 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name);
 void hr__real_init(void);
+/* Finds a function in the objects loaded after the shim, in any scope of the loader. NULL: none. */
+void *hr__real_named(const char *name);
 /* exec.c: stores the variables that load this library, because later programs need the same. */
 void hr__exec_init(char *const envp[]);
 

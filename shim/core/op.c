@@ -232,7 +232,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 			  const struct hr_pair *pair)
 {
 	struct hr_ring_hdr *began = op->ring;
-	uint64_t ticks = end > op->start ? end - op->start : 0;
+	uint64_t ticks = end > op->start ? end - op->start : 0, session;
 	bool off;
 
 	/* A call with a path attaches again if the back-off has passed. */
@@ -247,9 +247,10 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	}
 	if (began == NULL && hr__image.clock_switched)
 		op->start = end = hr__clock_ticks(); /* both may have the previous clock's unit */
-	/* the operation began in the parent and ends in its forked child */
-	if (began != NULL && op->start < hr__wiped.start_ticks)
-		op->start = hr__wiped.start_ticks;
+	/* The operation began in the parent or an earlier session. */
+	session = __atomic_load_n(&hr__wiped.start_ticks, __ATOMIC_RELAXED);
+	if (began != NULL && op->start < session)
+		op->start = session;
 	hr__ring_record(op, end, ret, flags, 0, pair);
 }
 

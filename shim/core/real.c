@@ -44,6 +44,12 @@ struct symbol_search {
 	unsigned missing;
 };
 
+struct named_search {
+	bool past_us;
+	const char *name;
+	void *fn;
+};
+
 static uint32_t hash_gnu(const char *name)
 {
 	uint32_t h = 5381;
@@ -165,17 +171,25 @@ static const ElfW(Sym) * lookup_sysv(const struct object *o, const char *name)
 	return best;
 }
 
-static void resolve_one(const struct object *o, uint16_t id, struct symbol_search *s)
+/* Returns a function of an object, or NULL. */
+static void *function_of(const struct object *o, const char *name)
 {
-	const ElfW(Sym) *sym = o->gnu_hash != NULL ? lookup_gnu(o, names[id], hash_gnu(names[id]))
-						   : lookup_sysv(o, names[id]);
+	const ElfW(Sym) *sym =
+	    o->gnu_hash != NULL ? lookup_gnu(o, name, hash_gnu(name)) : lookup_sysv(o, name);
 	void *fn;
 
 	if (sym == NULL)
-		return;
+		return NULL;
 	fn = (void *)(o->base + sym->st_value);
-	if (ELF64_ST_TYPE(sym->st_info) == STT_GNU_IFUNC)
-		fn = ((void *(*)(void))fn)();
+	return ELF64_ST_TYPE(sym->st_info) == STT_GNU_IFUNC ? ((void *(*)(void))fn)() : fn;
+}
+
+static void resolve_one(const struct object *o, uint16_t id, struct symbol_search *s)
+{
+	void *fn = function_of(o, names[id]);
+
+	if (fn == NULL)
+		return;
 	hr_real_foreign[id] = o->foreign;
 	__atomic_store_n(&hr_real_table[id], fn, __ATOMIC_RELAXED);
 	s->missing--;
@@ -192,23 +206,49 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t addr)
 	return false;
 }
 
-/* Skips the objects up to the shim. Link order is: program, preloaded objects, libraries. */
+/*
+ * Reads an object, except those up to the shim. Link order is: program, preloaded objects,
+ * libraries. *past_us is false before the first object.
+ */
+static bool later_object_read(struct object *o, const struct dl_phdr_info *info, bool *past_us)
+{
+	if (*past_us)
+		return object_read(o, info);
+	*past_us = contains(info, (uintptr_t)hr_real_table);
+	return false;
+}
+
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct symbol_search *s = data;
 	struct object o;
 
 	(void)bytes;
-	if (!s->past_us) {
-		s->past_us = contains(info, (uintptr_t)hr_real_table);
-		return 0;
-	}
-	if (!object_read(&o, info))
+	if (!later_object_read(&o, info, &s->past_us))
 		return 0;
 	for (unsigned id = s->first; id <= s->last; id++)
 		if (names[id] != NULL && hr_real_table[id] == NULL)
 			resolve_one(&o, (uint16_t)id, s);
 	return s->missing == 0;
+}
+
+static int visit_named(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct named_search *s = data;
+	struct object o;
+
+	(void)bytes;
+	if (later_object_read(&o, info, &s->past_us))
+		s->fn = function_of(&o, s->name);
+	return s->fn != NULL;
+}
+
+void *hr__real_named(const char *name)
+{
+	struct named_search s = {.name = name};
+
+	dl_iterate_phdr(visit_named, &s);
+	return s.fn;
 }
 
 /* Stands for a function that this libc lacks, if a program finds the wrapper by dlsym. */

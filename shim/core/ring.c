@@ -20,7 +20,7 @@ __thread struct hr__thread hr__self
 static void ring_bell(void)
 {
 	/* NULL: the first map is an offer, or a signal handler forked this process */
-	const struct hr_node_page *node = hr__wiped.node;
+	const struct hr_node_page *node = __atomic_load_n(&hr__wiped.node, __ATOMIC_RELAXED);
 
 	/* Acquire: pairs with the daemon's release store before its last read of the rings. */
 	if (!hr__image.quiet && node != NULL &&
@@ -41,7 +41,7 @@ struct wait {
  */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
-	const struct hr_node_page *node = hr__wiped.node;
+	const struct hr_node_page *node = __atomic_load_n(&hr__wiped.node, __ATOMIC_RELAXED);
 	struct hr__thread *t = &hr__self;
 	uint64_t patience = hr__image.wait_ms * NS_PER_MS;
 	uint64_t now, beat;

@@ -4,7 +4,8 @@
  *
  * One thread at a time attaches: it holds the attach lock, with all signals blocked, and other
  * threads wait. If a running daemon does not answer, the shim offers a map. After a failure, the
- * process is not recorded until the back-off has passed.
+ * process is not recorded until the back-off has passed. A program may also end its session, and
+ * begin one with another daemon (hr__session_record).
  */
 #include "shim/core/hello.h"
 
@@ -109,7 +110,7 @@ static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 	mapping_keep(map + 1, bytes - sizeof(*map));
 	if (n == HR_SESSION_MAPS - 1)
 		hr__ring_common_set(map, hr__map_ring(map, map->ring_count - 1));
-	hr__wiped.maps[n] = map;
+	__atomic_store_n(&hr__wiped.maps[n], map, __ATOMIC_RELAXED);
 	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
@@ -121,9 +122,9 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 {
 	if (node != NULL)
 		mapping_keep((void *)(uintptr_t)node, HR_PAGE_BYTES);
-	hr__wiped.node = node;
+	__atomic_store_n(&hr__wiped.node, node, __ATOMIC_RELAXED);
 	hr__wiped.token = map->session;
-	hr__wiped.start_ticks = hr__clock_ticks();
+	__atomic_store_n(&hr__wiped.start_ticks, hr__clock_ticks(), __ATOMIC_RELAXED);
 	hr__image.parent_token = map->session;
 	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
@@ -327,20 +328,21 @@ static int handshake_in_time(enum hr_hello_kind kind)
 	return r;
 }
 
-static void attach_locked(void)
+static int attach_locked(void)
 {
 	int r;
 
 	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
 	if (hr__seccomp_forbids(hr__hello_scratch(), HR_HELLO_MAX_BYTES)) {
 		hr__image.quiet = true;
-		return;
+		return -EPERM;
 	}
 	r = handshake_in_time(HR_HELLO_ATTACH);
 	if (r < 0)
 		attach_failed(r);
 	else
 		hr__image.failures = 0;
+	return r;
 }
 
 bool hr__session_attach(enum hr__seek seek)
@@ -384,4 +386,89 @@ bool hr__session_more_rings(uint32_t have)
 		more_locked();
 	unlock();
 	return maps_beyond(have);
+}
+
+/* ---- sessions that the program begins and ends ----------------------------------------------- */
+
+/*
+ * Other threads may be anywhere in their operations. From now on, none finds its ring. One that has
+ * found it before finishes its record; the memory stays until the next session begins.
+ */
+static void end_locked(void)
+{
+	struct hr__wiped *w = &hr__wiped;
+
+	for (uint32_t i = 0; i < w->map_count; i++)
+		__atomic_store_n(&w->maps[i]->level, HR_LEVEL_OFF, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->nonce, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&hr__image.socket[0], '\0', __ATOMIC_RELAXED);
+}
+
+/* Forgets what an ended session knew, and what happened without a session. */
+static void forget(void)
+{
+	struct hr__wiped *w = &hr__wiped;
+
+	for (uint32_t i = 0; i < w->map_count; i++)
+		hr__cover(w->maps[i], sizeof(*w->maps[i]));
+	hr__cover_mappings();
+	__atomic_store_n(&w->map_count, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->common, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->step_span, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->epoch_span, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->counting, 0, __ATOMIC_RELAXED);
+	for (unsigned op = 0; op < HR_OP_MAX; op++) {
+		__atomic_store_n(&w->counters[op].count, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->counters[op].bytes, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&w->counters[op].ticks, 0, __ATOMIC_RELAXED);
+	}
+	for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
+		__atomic_store_n(&w->excluded[kind], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < HR__SENT_SLOTS; i++)
+		__atomic_store_n(&w->sent[i], 0, __ATOMIC_RELAXED);
+	hr__fdtab_forget_announced();
+}
+
+static int begin_locked(const char *socket)
+{
+	struct hr__image *im = &hr__image;
+	size_t n = strlen(socket);
+
+	if (hr__wiped.nonce != 0)
+		return -EALREADY;
+	if (n >= sizeof(im->socket))
+		return -ENAMETOOLONG;
+	__atomic_store_n(&im->controls, hr__wiped.pid, __ATOMIC_RELAXED);
+	forget();
+	im->failures = 0;
+	im->no_wait_until_ns = 0;
+	__atomic_store_n(&im->retry_ns, 0, __ATOMIC_RELAXED);
+	memcpy(im->socket + 1, socket + 1, n);
+	__atomic_store_n(&im->socket[0], socket[0], __ATOMIC_RELAXED);
+	return attach_locked();
+}
+
+int hr__session_record(const char *socket)
+{
+	uint64_t mask;
+	int r = 0;
+
+	if (!hr__image.on)
+		return -ENOTSUP;
+	if (hr__image.quiet || hr__in_vfork_child())
+		return -EPERM;
+	mask = hr__sys_signals_block();
+	if (!lock()) {
+		r = -EBUSY;
+	} else {
+		if (hr__wiped.born == HR__BORN_WIPED)
+			hr__fork_child();
+		if (socket != NULL && socket[0] != '\0')
+			r = begin_locked(socket);
+		else if (hr__image.controls == hr__wiped.pid)
+			end_locked();
+		unlock();
+	}
+	hr__sys_signals_restore(mask);
+	return r;
 }

@@ -77,6 +77,20 @@ static inline int hr__sys_gettid(void)
 	return (int)HR_SYS0(gettid);
 }
 
+/* Blocks all signals of this thread. Returns its mask, for hr__sys_signals_restore(). */
+static inline uint64_t hr__sys_signals_block(void)
+{
+	uint64_t all = ~UINT64_C(0), mask = 0;
+
+	HR_SYS4(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, &mask, sizeof(all));
+	return mask;
+}
+
+static inline void hr__sys_signals_restore(uint64_t mask)
+{
+	HR_SYS4(rt_sigprocmask, 2 /* SIG_SETMASK */, &mask, NULL, sizeof(mask));
+}
+
 /* Returns private zeroed memory, which the first access allocates. NULL: mmap failed. */
 static inline void *hr__sys_reserve(size_t bytes)
 {

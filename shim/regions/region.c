@@ -174,6 +174,15 @@ static uint32_t depth_of(const struct hr_ring_hdr *ring)
 	return ring->region_depth < HR_REGION_DEPTH ? ring->region_depth : HR_REGION_DEPTH;
 }
 
+/* Returns whether the thread is in a wait for input. */
+static bool waits_already(const struct hr_ring_hdr *ring)
+{
+	for (uint32_t i = depth_of(ring); i-- > 0;)
+		if (ring->regions[i].flags == HR_REGION_KIND(HEADRACE_INPUT_WAIT))
+			return true;
+	return false;
+}
+
 /* ---- ranges: a stack per thread -------------------------------------------------------------- */
 
 void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct hr__payload *payload)
@@ -185,6 +194,9 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 
 	if (ring == NULL)
 		return;
+	/* The outer wait has the time of a wait within it, so that sums over waits have it once. */
+	if (kind == HEADRACE_INPUT_WAIT && waits_already(ring))
+		kind = HEADRACE_RANGE;
 	key = region_key_of(name, kind);
 	/* The key of the next cell is still 0. A signal handler's ranges use the cells above. */
 	depth = ring->region_depth;
@@ -299,7 +311,7 @@ void hr__region_mark(struct headrace_name *name, const char *args)
 
 static struct hr_region_cell *cell_claim(uint32_t *ret)
 {
-	struct hr_region_cell *cells = hr__wiped.maps[0]->spans;
+	struct hr_region_cell *cells = hr__session_map(0)->spans;
 
 	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
 		uint64_t free = 0;
@@ -337,7 +349,8 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	c->payload = as->payload;
 	c->payload_type = as->payload_type;
 	c->tid = (uint32_t)hr__sys_gettid();
-	__atomic_store_n(&c->gen, c->gen + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->gen, __atomic_add_fetch(&hr__wiped.span_gen, 1, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
 	c->start_ticks = at != 0 ? at : hr__clock_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
@@ -370,7 +383,7 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
 	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
 		return false;
-	*ret_cell = c = &hr__wiped.maps[0]->spans[i];
+	*ret_cell = c = &hr__session_map(0)->spans[i];
 	key = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
 	if (key <= TAKEN || __atomic_load_n(&c->gen, __ATOMIC_RELAXED) != gen ||
 	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
@@ -434,138 +447,60 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 		      NULL);
 }
 
-/* ---- headrace.h ------------------------------------------------------------------------------------ */
-
-static void api_begin(struct headrace_name *name)
+/* Returns the thread that began the current step; 0: there is no step. */
+static uint32_t step_thread(void)
 {
-	if (hr__image.on && name != NULL)
-		hr__region_begin(name, HR__REGIONS_API, NULL);
+	uint64_t span = __atomic_load_n(&hr__wiped.step_span, __ATOMIC_ACQUIRE);
+	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
+
+	return i < HR_REGION_SPANS ? hr__session_map(0)->spans[i].tid : 0;
 }
 
-static void api_end(const char *args)
+void hr__region_waited(struct headrace_name *name, uint64_t us)
 {
-	if (hr__image.on)
-		hr__region_end(HR__REGIONS_API, args);
+	uint64_t end = hr__clock_ticks(), rate, ticks;
+	struct hr_ring_hdr *ring = ring_or_loss();
+	uint32_t kind = region_kind_of(name), tid;
+	struct hr_region_cell c = {0};
+
+	if (ring == NULL || waits_already(ring))
+		return;
+	tid = step_thread();
+	if (tid == 0)
+		return;
+	/* `short_ticks` has the rate of the clock: it is HR_SHORT_NS in ticks. */
+	rate = __atomic_load_n(&hr__self.map->short_ticks, __ATOMIC_RELAXED);
+	if (__builtin_mul_overflow(us, rate, &ticks) || ticks / (HR_SHORT_NS / 1000) >= end)
+		return;
+	cell_fill(&c, kind, NULL);
+	c.key = region_key_of(name, kind);
+	c.flags |= HR_REGION_IS_SPAN;
+	c.start_ticks = end - ticks / (HR_SHORT_NS / 1000);
+	region_record(ring, &c, (int32_t)tid, end, 0, NULL);
 }
 
-static uint64_t api_start(struct headrace_name *name)
+void hr__region_step(int64_t step, uint64_t moment)
 {
-	return hr__image.on && name != NULL ? hr__region_start(name, NULL) : 0;
+	turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, moment);
 }
 
-static void api_finish(uint64_t span, const char *args)
+void hr__region_epoch(int64_t epoch, uint64_t moment)
 {
-	if (hr__image.on)
-		hr__region_finish(span, args);
+	turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch, moment);
 }
 
-static void api_mark(struct headrace_name *name, const char *args)
-{
-	if (hr__image.on && name != NULL)
-		hr__region_mark(name, args);
-}
-
-static void api_variable(const char *text)
-{
-	const char *is = text != NULL ? strchr(text, '=') : NULL;
-
-	if (is != NULL)
-		hr_env_set(text, is + 1);
-}
-
-static int api_recording(void)
-{
-	return hr__image.on && ring_here() != NULL && !level_off();
-}
-
-static uint64_t api_now(void)
-{
-	return hr__image.on ? hr__clock_ticks() : 0;
-}
-
-static void api_step_at(int64_t step, uint64_t moment)
-{
-	if (hr__image.on)
-		turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, moment);
-}
-
-static void api_step(int64_t step)
-{
-	api_step_at(step, 0);
-}
-
-static void api_epoch_at(int64_t epoch, uint64_t moment)
-{
-	if (hr__image.on)
-		turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch,
-		     moment);
-}
-
-static void api_epoch(int64_t epoch)
-{
-	api_epoch_at(epoch, 0);
-}
-
-static void api_step_undo(void)
+void hr__region_step_undo(void)
 {
 	struct hr_region_cell *c, was;
 
-	if (!hr__image.on || hr__in_vfork_child())
+	if (hr__in_vfork_child())
 		return;
 	if (span_take(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
 		__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 }
 
-_Static_assert(sizeof(hr_waits.ns) == 3 * sizeof(uint64_t), "headrace_api.waited");
-
-static void api_waited(uint64_t ret_ns[3])
+bool hr__regions_recorded(void)
 {
-	hr_waits.on = hr__image.on;
-	memcpy(ret_ns, hr_waits.ns, sizeof(hr_waits.ns));
-}
-
-static void api_enter(struct headrace_name *name)
-{
-	if (hr__image.on && name != NULL)
-		hr__region_begin(name, HR__REGIONS_FUNCTIONS, NULL);
-}
-
-static void api_leave(void)
-{
-	if (hr__image.on)
-		hr__region_end(HR__REGIONS_FUNCTIONS, NULL);
-}
-
-static void api_passed(struct headrace_name *name, uint64_t moment)
-{
-	if (hr__image.on && name != NULL)
-		hr__region_passed(name, moment);
-}
-
-static const struct headrace_api api = {
-    .version = HEADRACE_API_VERSION,
-    .bytes = sizeof(api),
-    .begin = api_begin,
-    .end = api_end,
-    .start = api_start,
-    .finish = api_finish,
-    .mark = api_mark,
-    .step = api_step,
-    .epoch = api_epoch,
-    .variable = api_variable,
-    .recording = api_recording,
-    .now = api_now,
-    .step_at = api_step_at,
-    .epoch_at = api_epoch_at,
-    .step_undo = api_step_undo,
-    .waited = api_waited,
-    .enter = api_enter,
-    .leave = api_leave,
-    .passed = api_passed,
-};
-
-__attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)
-{
-	return version == HEADRACE_API_VERSION ? &api : NULL;
+	return ring_here() != NULL && !level_off();
 }

@@ -33,11 +33,23 @@ void hr__region_end(uint32_t stack, const char *args);
 /* Records a range from `moment` (0 or a future time: now) until now. It is never in a stack. */
 void hr__region_passed(struct headrace_name *name, uint64_t moment);
 
+/*
+ * Records a span of the last `us` microseconds, of the thread that began the current step of the
+ * process. Without a step, and inside an input wait of the calling thread, it is not recorded.
+ */
+void hr__region_waited(struct headrace_name *name, uint64_t us);
+
 /* Returns the handle of a span, or 0 if the span is not recorded. */
 uint64_t hr__region_start(struct headrace_name *name, const struct hr__payload *payload);
 void hr__region_finish(uint64_t span, const char *args);
 
 void hr__region_mark(struct headrace_name *name, const char *args);
+
+/* Ends the current step or epoch at `moment` (0: now), and begins another one or HEADRACE_NONE. */
+void hr__region_step(int64_t step, uint64_t moment);
+void hr__region_epoch(int64_t epoch, uint64_t moment);
+void hr__region_step_undo(void); /* the current step is not recorded */
+bool hr__regions_recorded(void); /* whether this thread's regions are recorded now */
 
 /* region_short.c: ends a range. True: the range was added to a sum. False: it needs a record. */
 bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fleet --headrace HEADRACE [--nodes N] [--ranks N] [--seconds N] FOLDER - what `headrace top` of a cluster costs its collector
+ * fleet --headrace HEADRACE [options] FOLDER - what the nodes of a cluster cost their collector
  *
- * Starts a real collector, and connects N nodes (1,000) as headraced does, ten to a job. Each sends a Now once a second: ranks (10), four mounts and
- * four folders. Prints the collector's CPU time, memory, how long `headrace status` takes, and after which time a storm of one node is the first row.
+ *      --nodes N        1,000
+ *      --ranks N        10 on each node
+ *      --seconds N      15
+ *      --replay STORE   each node also sends all frames of this store, which has one job on one
+ *                       node, at the pace at which that node sent them
+ *      --sink ADDRESS   a database in ClickHouse instead of a store in FOLDER
+ *      --config FILE    configuration of the collector, for example with alerts
+ *
+ * Starts a real collector, and connects N nodes as headraced does, ten to a job. Each sends a Now
+ * once a second: its ranks, four mounts and four folders. Prints the collector's CPU time and memory,
+ * how long `headrace status` takes, after which time a storm of one node is the first row, when
+ * frames were acknowledged, and how many alerts the log has from before the storm.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,13 +31,17 @@
 
 #include "common/now.h"
 #include "net/conn.h"
+#include "tests/bench/fleet_replay.h"
 #include "tests/collector/client.h"
 
 #define NODES_OF_JOB 10u
 #define ROUND_MS     1000u
 #define TURN_MS	     10u
 #define STRANGERS    500u
-#define PLACES	     4u /* mounts, and folders */
+#define PLACES	     4u			   /* mounts, and folders */
+#define PHASE_NS     UINT64_C(10000000000) /* all nodes begin their records within a window */
+#define DRAIN_NS     UINT64_C(60000000000)
+#define ALERT	     "alert: " /* collector/alerting.c writes it for each alert that begins or ends */
 #define STORM_NS     UINT64_C(10000000000)
 #define STORM	     UINT64_C(1000000)
 
@@ -37,6 +51,7 @@ struct node {
 	bool open;
 	uint64_t reads; /* of each rank in an interval */
 	uint64_t stats;
+	struct fleet_player player;
 };
 
 static struct {
@@ -45,7 +60,9 @@ static struct {
 	struct hr_address to;
 	struct node *nodes;
 	unsigned n, ranks, seconds, next, open;
-	uint64_t ends_ms, sent;
+	uint64_t sent;
+	uint64_t replay_ns; /* when the first node begins its record; 0: not yet, or no record */
+	struct fleet_record record;
 } b = {.n = 1000, .ranks = 10, .seconds = 15};
 
 static void bench_fail(const char *what)
@@ -95,12 +112,16 @@ static int node_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 	if (!control || hr_wire_unpack(frame, bytes, &msg) < 0)
 		bench_fail("the collector sent something else than a message");
 	free(frame);
-	if (msg->body_case == HEADRACE__WIRE__BODY_HELLO_ACK)
+	if (msg->body_case == HEADRACE__WIRE__BODY_HELLO_ACK) {
+		n->player.window_bytes = msg->hello_ack->window_bytes;
 		node_open(n);
-	else if (msg->body_case == HEADRACE__WIRE__BODY_PING)
+	} else if (msg->body_case == HEADRACE__WIRE__BODY_PING)
 		hr_conn_pong(n->conn, msg->ping->id);
 	else if (msg->body_case == HEADRACE__WIRE__BODY_OPENED && !n->open)
 		b.open += n->open = true;
+	else if (msg->body_case == HEADRACE__WIRE__BODY_ACK)
+		fleet_player_acked(&n->player, &b.record, msg->ack->seq,
+				   hr_now_ns(CLOCK_MONOTONIC));
 	else if (msg->body_case == HEADRACE__WIRE__BODY_NACK)
 		bench_fail(msg->nack->text);
 	else if (msg->body_case == HEADRACE__WIRE__BODY_REFUSAL)
@@ -157,6 +178,7 @@ static void node_send_now(struct node *n)
 	now.user = "someone";
 	now.name = "train";
 	now.named_ops = 10;
+	now.processes = b.record.n > 0 ? (uint32_t)b.record.processes : b.ranks;
 	now.ranks = rank_list;
 	now.n_ranks = b.ranks;
 	now.mounts = mount_list;
@@ -172,10 +194,15 @@ static void on_turn(uv_timer_t *turn)
 {
 	unsigned part = (b.n * TURN_MS + ROUND_MS - 1) / ROUND_MS;
 
+	(void)turn;
 	for (unsigned i = 0; i < part && b.open == b.n; i++)
 		node_send_now(&b.nodes[b.next++ % b.n]);
-	if (b.ends_ms != 0 && uv_now(&b.loop) >= b.ends_ms)
-		uv_timer_stop(turn);
+	for (unsigned i = 0; i < b.n && b.replay_ns > 0; i++) {
+		uint64_t now_ns = hr_now_ns(CLOCK_MONOTONIC);
+
+		if (now_ns >= b.replay_ns + PHASE_NS / b.n * i)
+			fleet_player_turn(&b.nodes[i].player, &b.record, b.nodes[i].conn, now_ns);
+	}
 }
 
 static void nodes_connect(const char *address)
@@ -188,6 +215,7 @@ static void nodes_connect(const char *address)
 		bench_fail("no memory");
 	for (unsigned i = 0; i < b.n; i++) {
 		b.nodes[i] = (struct node){.number = i, .reads = 100 + i, .stats = 50};
+		fleet_player_init(&b.nodes[i].player, &b.record);
 		if (hr_conn_connect(&b.loop, &b.to, NULL, &events, &b.nodes[i], &b.nodes[i].conn) <
 		    0)
 			bench_fail("cannot connect");
@@ -290,42 +318,113 @@ static void measure_storm(const char *headrace, const char *address)
 	       (double)(hr_now_ns(CLOCK_MONOTONIC) - began) / 1e9);
 }
 
-static const char *options_take(int argc, char **argv, const char **ret_headrace)
+/* ---- the records ----------------------------------------------------------------------------- */
+
+static size_t frames_unacked(void)
 {
-	static const struct option options[] = {{"headrace", required_argument, NULL, 'h'},
-						{"nodes", required_argument, NULL, 'n'},
-						{"ranks", required_argument, NULL, 'r'},
-						{"seconds", required_argument, NULL, 's'},
-						{NULL, 0, NULL, 0}};
+	size_t n = 0;
+
+	for (unsigned i = 0; i < b.n; i++)
+		n += b.record.n - b.nodes[i].player.acked;
+	return n;
+}
+
+/* When all frames have been acknowledged if the collector keeps up. */
+static uint64_t drained_ns(void)
+{
+	return b.replay_ns + PHASE_NS + b.record.last_ns + DRAIN_NS;
+}
+
+static void print_acks(void)
+{
+	size_t n = 0, all = b.n * b.record.n;
+	double *ack_s = calloc(all, sizeof(*ack_s));
+
+	if (!ack_s)
+		bench_fail("no memory");
+	for (unsigned i = 0; i < b.n; i++) {
+		memcpy(&ack_s[n], b.nodes[i].player.ack_s,
+		       b.nodes[i].player.acked * sizeof(*ack_s));
+		n += b.nodes[i].player.acked;
+	}
+	qsort(ack_s, n, sizeof(*ack_s), by_number);
+	printf("frames: %zu sent, %zu acknowledged, %.1f KB/s a node; acknowledged after %.2f s "
+	       "(median), %.2f s (99 %%), %.2f s (last)\n",
+	       all, n, (double)b.record.bytes / 1e3 / ((double)b.record.last_ns / 1e9),
+	       n > 0 ? ack_s[n / 2] : 0, n > 0 ? ack_s[n * 99 / 100] : 0, n > 0 ? ack_s[n - 1] : 0);
+	free(ack_s);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+struct options {
+	const char *headrace, *replay, *sink, *config, *folder;
+};
+
+static void options_take(int argc, char **argv, struct options *o)
+{
+	static const struct option options[] = {
+	    {"headrace", required_argument, NULL, 'h'}, {"nodes", required_argument, NULL, 'n'},
+	    {"ranks", required_argument, NULL, 'r'},	{"seconds", required_argument, NULL, 's'},
+	    {"replay", required_argument, NULL, 'p'},	{"sink", required_argument, NULL, 'k'},
+	    {"config", required_argument, NULL, 'c'},	{NULL, 0, NULL, 0}};
 	int id;
 
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (id == 'h')
-			*ret_headrace = optarg;
+			o->headrace = optarg;
 		else if (id == 'n')
 			b.n = (unsigned)atoi(optarg);
 		else if (id == 'r')
 			b.ranks = (unsigned)atoi(optarg);
 		else if (id == 's')
 			b.seconds = (unsigned)atoi(optarg);
+		else if (id == 'p')
+			o->replay = optarg;
+		else if (id == 'k')
+			o->sink = optarg;
+		else if (id == 'c')
+			o->config = optarg;
 	}
-	if (optind + 1 != argc || !*ret_headrace || b.n < 10 || b.ranks > 64)
+	if (optind + 1 != argc || !o->headrace || b.n < 10 || b.ranks > 64)
 		bench_fail("usage: fleet --headrace HEADRACE [--nodes N] [--ranks N] [--seconds N] "
-			   "FOLDER");
-	return argv[optind];
+			   "[--replay STORE] [--sink ADDRESS] [--config FILE] FOLDER");
+	o->folder = argv[optind];
+}
+
+static void start(const struct options *o, struct collector *c)
+{
+	const char *more[] = {"--max-connections", "20000", NULL, NULL, NULL, NULL, NULL};
+	char store[4096], log[4096];
+	unsigned n = 2;
+
+	snprintf(store, sizeof(store), "%s/store", o->folder);
+	snprintf(log, sizeof(log), "%s/log", o->folder);
+	if (o->sink) {
+		more[n++] = "--sink";
+		more[n++] = o->sink;
+	}
+	if (o->config) {
+		more[n++] = "--config";
+		more[n++] = o->config;
+	}
+	collector_start(c, o->sink ? NULL : store, log, more[0], more[1], more[2], more[3], more[4],
+			more[5], NULL);
+	printf("collector: %s, pid %d, log %s\n", c->address, (int)c->pid, log);
 }
 
 int main(int argc, char **argv)
 {
-	const char *headrace = NULL, *folder = options_take(argc, argv, &headrace);
-	char store[4096], log[4096];
+	struct options o = {0};
 	struct collector c;
 	double cpu;
 
-	snprintf(store, sizeof(store), "%s/store", folder);
-	snprintf(log, sizeof(log), "%s/log", folder);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	options_take(argc, argv, &o);
+	if (o.replay)
+		fleet_record_load(&b.record, o.replay);
 	setrlimit(RLIMIT_NOFILE, &(struct rlimit){65536, 65536});
-	collector_start(&c, store, log, "--max-connections", "20000", NULL);
+	start(&o, &c);
 	uv_loop_init(&b.loop);
 	nodes_connect(c.address);
 	uv_timer_init(&b.loop, &b.turn);
@@ -334,16 +433,22 @@ int main(int argc, char **argv)
 		uv_run(&b.loop, UV_RUN_ONCE);
 	run_for(2000);
 	b.sent = 0;
+	b.replay_ns = o.replay ? hr_now_ns(CLOCK_MONOTONIC) : 0;
 	cpu = cpu_seconds(c.pid);
 	run_for((uint64_t)b.seconds * 1000);
 	cpu = cpu_seconds(c.pid) - cpu;
-	printf("%u nodes, %u ranks each: %.0f messages/s; collector: %.1f %% of a core, %.1f us a "
-	       "message\n",
-	       b.n, b.ranks, (double)b.sent / b.seconds, 100 * cpu / b.seconds,
-	       b.sent > 0 ? 1e6 * cpu / (double)b.sent : 0);
-	measure_status(headrace, c.address);
-	measure_storm(headrace, c.address);
+	printf(
+	    "%u nodes, %u ranks and %u processes each: %.0f Now/s; collector: %.1f %% of a core\n",
+	    b.n, b.ranks, b.record.n > 0 ? (unsigned)b.record.processes : b.ranks,
+	    (double)b.sent / b.seconds, 100 * cpu / b.seconds);
+	printf("alerts: %u\n", collector_printed_times(&c, ALERT));
+	measure_status(o.headrace, c.address);
+	measure_storm(o.headrace, c.address);
+	while (o.replay && frames_unacked() > 0 && hr_now_ns(CLOCK_MONOTONIC) < drained_ns())
+		run_for(100);
+	if (o.replay)
+		print_acks();
 	print_memory(c.pid);
-	collector_kill(&c);
-	return 0;
+	collector_stop(&c);
+	return frames_unacked() > 0;
 }

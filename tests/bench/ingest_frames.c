@@ -14,6 +14,7 @@
 
 #include "common/array.h"
 #include "tests/bench/generate.h"
+#include "tests/collector/frames.h"
 
 struct gathered {
 	struct bench_frames *f;
@@ -48,8 +49,7 @@ static int take_segment(struct gathered *g, const uint8_t *data, size_t bytes)
 
 		if (r < 0)
 			return r;
-		if (msg->body_case != HEADRACE__FRAME__BODY_STREAM_START &&
-		    msg->body_case != HEADRACE__FRAME__BODY_INDEX)
+		if (frame_is_sent(msg->body_case))
 			r = keep(g, data + at, whole,
 				 msg->body_case == HEADRACE__FRAME__BODY_EVENTS ? msg->events->count
 										: 0);

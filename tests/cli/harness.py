@@ -56,13 +56,13 @@ class Case(unittest.TestCase):
         environment = clean_environment(HEADRACE_DAEMON_LOG=self.log, **(env or {}))
         return subprocess.Popen(command, env=environment, cwd=self.dir, **how)
 
-    def run_it(self, *words, env=None, stdin=b"", timeout=60, **how):
+    def run_it(self, *words, env=None, stdin=b"", timeout=300, **how):
         """The same, waited for."""
         process = self.start(*words, env=env, stdin=subprocess.PIPE, **how)
         out, err = process.communicate(stdin, timeout)
         return subprocess.CompletedProcess(words, process.returncode, out, err.decode(errors="replace"))
 
-    def headrace(self, *words, env=None, timeout=60):
+    def headrace(self, *words, env=None, timeout=300):
         return subprocess.run(
             [HEADRACE, *words], env=clean_environment(**(env or {})), cwd=self.dir, capture_output=True,
             text=True, timeout=timeout, check=False,
@@ -86,7 +86,7 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout), done.stderr
 
-    def wait_for(self, what, condition, seconds=20):
+    def wait_for(self, what, condition, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             found = condition()
@@ -109,7 +109,7 @@ class Case(unittest.TestCase):
                 found.append(int(path.split("/")[2]))
         return found
 
-    def wait_no_daemon(self, seconds=20):
+    def wait_no_daemon(self, seconds=300):
         self.wait_for("headraced to end", lambda: not self.daemons("private") + self.daemons("worker"), seconds)
 
 
@@ -126,16 +126,16 @@ class LiveCase(Case):
         return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
 
 
-def start_collector(case, address="tcp://127.0.0.1:0", kill=False):
-    """Starts a collector, which ends with the test; `kill`: first kills the one before. Returns its address."""
+def start_collector(case, address="tcp://127.0.0.1:0", kill=False, words=()):
+    """Starts a collector, which ends with the test; `kill`: first kills the one before; `words`: more options. Returns its address."""
     log = os.path.join(case.dir, "collector.log")
     if kill:
         case.collector.kill()
         case.collector.wait()
     with open(log, "wb") as to:
-        case.collector = subprocess.Popen([os.environ["HR_COLLECTOR"], "--store", os.path.join(case.dir, "collected"), "--listen", address],
+        case.collector = subprocess.Popen([os.environ["HR_COLLECTOR"], "--store", os.path.join(case.dir, "collected"), "--listen", address, *words],
                                           stderr=to, env=clean_environment())
-    case.addCleanup(lambda collector=case.collector: (collector.terminate(), collector.wait(20)))
+    case.addCleanup(lambda collector=case.collector: (collector.terminate(), collector.wait(300)))
 
     def listening():
         with open(log, encoding="utf-8") as f:
@@ -151,7 +151,7 @@ def kill(pid):
 
 def wait_dead(pid):
     """Until it is a zombie, or gone, and all its threads: the last one to go closes files, when it has freed the memory."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             with open(f"/proc/{pid}/stat", "rb") as f:

@@ -12,6 +12,7 @@ import termios
 import time
 import unicodedata
 
+ERASED = re.compile(r"headrace: [^\r\n]*\r\x1b\[K")
 ESCAPE = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])")
 
 
@@ -22,7 +23,7 @@ def cells(character):
 
 
 def answer(argv, columns, errors=True, **how):
-    """What a program writes to a terminal until it ends, and its exit status."""
+    """What a program writes to a terminal until it ends, without the progress that it erases after a second, and its exit status."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs if errors else subprocess.DEVNULL, **how)
@@ -34,7 +35,7 @@ def answer(argv, columns, errors=True, **how):
     except OSError:  # the program has closed the terminal
         pass
     os.close(ours)
-    return text.decode().splitlines(), process.wait()
+    return ERASED.sub("", text.decode()).splitlines(), process.wait()
 
 
 class Terminal:
@@ -134,7 +135,7 @@ class Terminal:
         if select.select([self.ours], [], [], seconds)[0]:
             self.text = self.take(self.text + os.read(self.ours, 1 << 20).decode())
 
-    def until(self, what, condition, seconds=20):
+    def until(self, what, condition, seconds=300):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, f"waited for {what}: {self.lines} {self.plain}"

@@ -13,16 +13,18 @@ import time
 import harness
 import terminal
 
-# Writes and reads a file COUNT times, sleeps, and does it again.
+# Writes a file COUNT times, pauses, and does it again. The pause is a number of seconds, or lasts until a file exists.
 BURSTS = """
 import os, sys, time
-path, count, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+path, count, pause = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 for burst in range(2):
     for i in range(count):
         with open(path, "wb") as f:
             f.write(b"x" * 1000)
-    if burst == 0:
-        time.sleep(pause)
+    if burst == 0 and "/" not in pause:
+        time.sleep(float(pause))
+    while burst == 0 and "/" in pause and not os.path.exists(pause):
+        time.sleep(0.1)
 """
 
 
@@ -40,7 +42,7 @@ class Ask(harness.Case):
         """The answer as rows of texts, and what was said on standard error."""
         command = [harness.HEADRACE, "query", "--format", "csv", self.store, *words]
         done = subprocess.run(command, env=harness.clean_environment(**(env or {})), cwd=cwd or self.dir,
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=300, check=False)
         if done.returncode == 69:
             self.skipTest("DuckDB is not installed: scripts/install-duckdb")
         self.assertEqual(done.returncode, status, done.stderr)
@@ -133,16 +135,17 @@ class Ask(harness.Case):
         return lines
 
     def test_while_it_runs(self):
-        run = self.start("--", sys.executable, "-c", BURSTS, self.file, "20", "3")
+        go_on = os.path.join(self.dir, "go-on")
+        run = self.start("--", sys.executable, "-c", BURSTS, os.path.join(self.data, "a.bin"), "20", go_on)
         self.wait_for("the store", lambda: os.path.exists(os.path.join(self.store, "headrace.store")))
         self.ask("summary")  # may hold nothing yet
-        time.sleep(2)
+        self.wait_for("operations in the store", lambda: self.ask("slow")[0])
         rows, err = self.ask("jobs")
         self.assertEqual([row["state"] for row in rows], ["running"])
         self.assertIn("still running", err)
-        rows, _ = self.ask("slow")
-        self.assertGreater(len(rows), 0)
-        self.assertEqual(run.wait(60), 0)
+        with open(go_on, "wb"):
+            pass
+        self.assertEqual(run.wait(300), 0)
         run.stdout.close()
         run.stderr.close()
 

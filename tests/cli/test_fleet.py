@@ -68,7 +68,7 @@ class Fleet(harness.Case):
 
     def look(self, *words, status=0, **how):
         done = subprocess.run([harness.HEADRACE, "top", self.address, "--count", "1", *words], cwd=self.dir, env=harness.clean_environment(**self.here),
-                              capture_output=True, text=True, check=False, timeout=30, **how)
+                              capture_output=True, text=True, check=False, timeout=300, **how)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout
 
@@ -150,7 +150,7 @@ class Fleet(harness.Case):
         os.write(ours, b"b ")
         self.wait_for("the next view", lambda: shows(b"storm ") and not shows(b"PAUSED"))
         os.write(ours, b"\003")
-        self.assertEqual(top.wait(10), -signal.SIGINT)
+        self.assertEqual(top.wait(300), -signal.SIGINT)
         self.wait_for("the former screen", lambda: shown.endswith(b"\033[?1049l") or shows(b"\033[?1049l"))
         self.assertEqual(termios.tcgetattr(its), before)
         os.close(ours)
@@ -163,11 +163,11 @@ class Fleet(harness.Case):
                                env=harness.clean_environment(**self.here))
         self.assertIn('"storm"', top.stdout.readline())
         harness.start_collector(self, self.address, kill=True)
-        out, err = top.communicate(timeout=60)
+        out, err = top.communicate(timeout=300)
         self.assertEqual((top.returncode, err, out.count("\n")), (0, "", 3))
         process.stdin.close()  # before the collector ends, for which the run would wait
         process.stdout.read()
-        process.wait(30)
+        process.wait(300)
 
     def test_odd_names(self):
         self.storm(b"u\xff\xe6\x97\xa5")

@@ -60,7 +60,7 @@ class HostileStore(harness.Case):
         self.give_away()
         before = picture(self.dir)
         try:
-            done = self.headrace("query", self.store, ASK, timeout=20, env={"TMPDIR": self.spills})
+            done = self.headrace("query", self.store, ASK, timeout=300, env={"TMPDIR": self.spills})
         except subprocess.TimeoutExpired:
             self.fail("the query waits for ever")
         after = picture(self.dir)

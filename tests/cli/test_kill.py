@@ -73,7 +73,7 @@ class Kill(harness.Case):
             self.wait_for("reads to go on", lambda b=before: self.reads_done() > b + 500)
             time.sleep(0.3)
         harness.kill(self.generators()[0])
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 128 + signal.SIGKILL)
         summary = self.summary()
         self.assertEqual(summary["missing"]["operations_lost"], 0, err)
@@ -85,7 +85,7 @@ class Kill(harness.Case):
     def test_worker_killed_and_the_command_ends_well(self):
         process = self.start_generator()
         harness.kill(self.daemons("worker")[0])
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))
 
@@ -105,8 +105,8 @@ class Kill(harness.Case):
                 self.assertIn("attached", tracer.stderr.readline())
                 with open(gate, "w", encoding="utf-8") as f:
                     f.write("x\n")
-                out, err = process.communicate(timeout=60)
-                self.assertIn("killed by SIGKILL", tracer.communicate(timeout=20)[1])
+                out, err = process.communicate(timeout=300)
+                self.assertIn("killed by SIGKILL", tracer.communicate(timeout=300)[1])
                 self.assertEqual(process.returncode, 0, err)
                 self.assertNotRegex(err, b"(not|no longer) recorded")
                 summary = self.summary()
@@ -124,7 +124,7 @@ class Kill(harness.Case):
             time.sleep(0.1)
             harness.kill(worker)
             self.wait_for("another worker", lambda w=worker: [p for p in self.daemons("worker") if p != w])
-        _, err = process.communicate(timeout=90)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals({"opens": 2 * runs, "reads": 3 * runs, "read_bytes": 8192 * runs, "writes": runs,
                             "written_bytes": 8192 * runs})
@@ -132,7 +132,7 @@ class Kill(harness.Case):
     def test_keeper_killed(self):
         process = self.start_generator()
         harness.kill(self.wait_for("the keeper", lambda: self.daemons("private"))[0])
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))
         self.wait_no_daemon()
@@ -153,7 +153,7 @@ class Kill(harness.Case):
         self.wait_for("the generators", lambda: lines(out) == runs, 60)
         self.assertLess(time.monotonic() - began, 10)
         os.kill(keeper, signal.SIGCONT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals({"opens": 2 * runs, "reads": 3 * runs, "read_bytes": 8192 * runs, "writes": runs,
                             "written_bytes": 8192 * runs})
@@ -164,7 +164,7 @@ class Kill(harness.Case):
         keeper, worker = self.daemons("private")[0], self.daemons("worker")[0]
         harness.kill(keeper)
         harness.kill(worker)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"no longer recorded", err)
         self.assertIn(b"the recording was cut short", err)
@@ -189,7 +189,7 @@ class Kill(harness.Case):
         process.terminate()
         time.sleep(0.2)
         process.terminate()
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0)
         self.assertIn(b"does not answer", err)
 
@@ -198,11 +198,11 @@ class Kill(harness.Case):
     def test_run_killed(self):
         process = self.start_endless()
         process.kill()
-        process.wait(timeout=20)
+        process.wait(timeout=300)
         before = self.reads_done()
         self.wait_for("the program to go on", lambda: self.reads_done() > before + 2000)
         harness.kill(self.generators()[0])
-        process.communicate(timeout=20)
+        process.communicate(timeout=300)
         self.wait_no_daemon()
         summary = self.summary_again()
         self.assertEqual(summary["missing"]["operations_lost"], 0)
@@ -218,7 +218,7 @@ class Kill(harness.Case):
         for pid in self.daemons("private") + self.daemons("worker"):
             os.kill(pid, signal.SIGHUP)
             os.kill(pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assert_totals(json.loads(out))
 
@@ -233,7 +233,7 @@ class Kill(harness.Case):
         time.sleep(1)
         for pid in [process.pid] + self.daemons("private") + self.daemons("worker") + [program]:
             harness.kill(pid)
-        process.communicate(timeout=20)
+        process.communicate(timeout=300)
         self.wait_no_daemon()
         subprocess.run(["chmod", "-R", "a+rX", self.dir], check=True)
         ask = [harness.HEADRACE, "query", self.store, "SELECT count(*) FROM events"]
@@ -279,7 +279,7 @@ class Kill(harness.Case):
             pids = [int(pid) for pid in f]
         with open(os.path.join(group, "cgroup.kill"), "w", encoding="utf-8") as f:
             f.write("1")
-        process.wait(timeout=20)
+        process.wait(timeout=300)
         for pid in pids:
             harness.wait_dead(pid)
         rows, said = self.query("SELECT count(*) AS n FROM events WHERE op = 'pread' OR op = 'pread64'")
@@ -293,7 +293,7 @@ class Kill(harness.Case):
         """The command, headrace run, the keeper and the worker."""
         pids = self.generators() + self.daemons("private") + self.daemons("worker")
         process.kill()
-        process.wait(timeout=20)
+        process.wait(timeout=300)
         for pid in pids:
             harness.kill(pid)
 

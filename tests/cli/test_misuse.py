@@ -139,7 +139,7 @@ class Misuse(harness.LiveCase):
 
     def misuse(self, words, **variables):
         return subprocess.run([harness.HEADRACE, *words], env=harness.clean_environment(**{**self.here, **variables}), cwd=self.dir,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
 
     def check(self, misuses):
         for command, status, message in misuses:
@@ -179,7 +179,7 @@ class Misuse(harness.LiveCase):
         run = self.start("--", "sh", "-c", f"touch {self.data}/started; sleep 1")
         self.wait_for("the command", lambda: os.path.exists(os.path.join(self.data, "started")))
         shutil.rmtree(self.store, ignore_errors=True)
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=300)
         self.assertIn("headrace: the recording is lost: ", err.decode())
 
     @unittest.skipIf(os.geteuid() != 0, "needs root, to be less")

@@ -98,7 +98,7 @@ class Site:
             return f.read()
 
     def wait_for(self, what, condition):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 300
         while not condition():
             if time.monotonic() > end:
                 raise TimeoutError(f"{what}: {self.log().decode()}")
@@ -124,7 +124,7 @@ class Site:
             HEADRACE_TLS_CERT=f"{tls}.pem", HEADRACE_TLS_KEY=f"{tls}.key", HEADRACE_TLS_CA=f"{self.dir}/ca/ca.pem",
             HEADRACE_MUNGE_SOCKET=f"{self.dir}/{munge}/socket", HEADRACE_SPOOL=f"{self.dir}/spool.{user}", HOME=self.dir)
         return subprocess.run([*self.net.within(self.net.node(1)), *become(user), harness.HEADRACE, *words], env=environment,
-                              cwd=self.dir, capture_output=True, text=True, timeout=60, check=False)
+                              cwd=self.dir, capture_output=True, text=True, timeout=300, check=False)
 
     def record(self, name, *words):
         """Makes NAME/socket, which answers what munged answers to `munge WORDS...` now."""
@@ -140,14 +140,14 @@ class Site:
             answer = b"".join(iter(lambda: munged.recv(65536), b""))
             connection.sendall(answer)
             connection.close()
-            client.wait(20)
+            client.wait(300)
         os.unlink(path)
         return Replay(path, answer)
 
     def close(self):
         for child in self.children:
             child.terminate()
-            child.wait(20)
+            child.wait(300)
         self.net.close()
 
 

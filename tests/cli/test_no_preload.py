@@ -226,7 +226,7 @@ class NoPreload(harness.Case):
         self.wait_for("the programs", lambda: not os.path.exists(go))
         self.assertLess(time.monotonic() - begun, 5)
         os.kill(worker, signal.SIGCONT)
-        out, err = run.communicate(timeout=30)
+        out, err = run.communicate(timeout=300)
         self.assertEqual(out, b"line\n" * 3)
         self.assert_lost(subprocess.CompletedProcess((), 0, out, err.decode()), 3, CAT)
 

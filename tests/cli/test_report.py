@@ -125,7 +125,7 @@ class Pipes(harness.Case):
         pipe = os.path.join(self.dir, "pipe")
         os.mkfifo(pipe)
         self.summary_file = pipe
-        done = self.run_it("--", "sh", "-c", "exit 3", timeout=20)
+        done = self.run_it("--", "sh", "-c", "exit 3", timeout=300)
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn(f"{pipe}: No such device or address", done.stderr)
 

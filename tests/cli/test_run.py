@@ -212,14 +212,14 @@ class Signals(harness.Case):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
             process = self.started(script)
             process.send_signal(number)
-            out, _ = process.communicate(timeout=20)
+            out, _ = process.communicate(timeout=300)
             self.assertEqual(out, f"got {int(number)}\n".encode())
             self.assertEqual(process.returncode, 9)
 
     def test_died_of_it(self):
         process = self.started("import time; print('ready'); time.sleep(30)")
         process.terminate()
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assertIn(b"store ", err)  # the summary came all the same
 
@@ -228,7 +228,7 @@ class Signals(harness.Case):
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         self.assertTrue(os.WIFSTOPPED(status))
         process.send_signal(signal.SIGCONT)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=300)
         self.assertEqual((process.returncode, out), (0, b"on\n"))
 
     def stopped_for(self, seconds):
@@ -240,7 +240,7 @@ class Signals(harness.Case):
         time.sleep(seconds)
         _, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
         os.kill(command, signal.SIGCONT)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=300)
         self.assertEqual((process.returncode, out), (0, b"on\n"))
         return status
 
@@ -347,7 +347,7 @@ class Workers(harness.Case):
         self.wait_for("both children", lambda: os.path.exists(f"{self.dir}/over"))
         os.kill(worker, signal.SIGCONT)
         self.touch("end")
-        _, errors = run.communicate(timeout=30)
+        _, errors = run.communicate(timeout=300)
         self.assertEqual(run.returncode, 0, errors)
         self.assertEqual(self.summary()["data"]["read_bytes"], (4 if mode == "together" else 3) * 100)
         return self.summary()["workers"]

@@ -78,7 +78,8 @@ class Runs(harness.Case):
     def test_a_collector(self):
         address = harness.start_collector(self)
         for job, files in (("j1", 10), ("j2", 25)):
-            done = self.headrace("run", "-o", address, "--job", job, "--", harness.GENERATOR, self.data, str(files), "3", env={"HEADRACE_SPOOL": f"{self.dir}/spool"})
+            done = self.headrace("run", "-o", address, "--job", job, "--drain", "240s", "--", harness.GENERATOR, self.data, str(files), "3",
+                                 env={"HEADRACE_SPOOL": f"{self.dir}/spool"})
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.opens(self.compare(address + "#j1", address + "#j2")), [20, 50])
 

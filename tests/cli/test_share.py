@@ -27,14 +27,14 @@ class Shared(harness.Case):
         """Waits for all; returns what they printed, and the standard errors."""
         out, err = [], []
         for process in processes:
-            o, e = process.communicate(timeout=60)
+            o, e = process.communicate(timeout=300)
             self.assertEqual(process.returncode, 0, e)
             out.append(json.loads(o))
             err.append(e.decode())
         return out, err
 
     def finish_quietly(self, process):
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         return out, err.decode()
 
@@ -80,7 +80,7 @@ class Shared(harness.Case):
         out, _ = self.finish(processes)
         self.wait_no_daemon()
         last = self.start("--job", "store", "--", "true")
-        last.communicate(timeout=60)
+        last.communicate(timeout=300)
         self.assert_totals(add(out))
 
     def generate(self, files, *options, **env):
@@ -180,7 +180,7 @@ class Shared(harness.Case):
         two = self.start("--job", "b", "--", "sh", "-c", "sleep 0.5")
         self.wait_for("the second daemon", lambda: len(self.daemons("worker")) == 2)
         for process in (one, two):
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
             self.assertEqual(process.returncode, 0)
 
     def test_another_version_is_refused(self):
@@ -195,7 +195,7 @@ class Shared(harness.Case):
         self.assertEqual(kind, "error")
         self.assertIn("999", error["text"])
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=300)
 
 
 class RuntimeFolder(harness.Case):
@@ -219,7 +219,7 @@ wait $! && wait $first
         for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
             env.pop(name, None)
         done = subprocess.run(["unshare", "-m", "bash", "-c", self.SCRIPT], env=env, capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         if done.returncode == 77 or "unshare" in done.stderr:
             self.skipTest("no mount namespace can be made here")
         self.assertEqual(done.returncode, 0, done.stderr)

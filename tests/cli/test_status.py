@@ -20,7 +20,7 @@ begin, waited = time.monotonic(), 0
 for i in range(10):
     headrace.step(i)
     waits = time.monotonic()
-    with headrace.region("batch", kind=headrace.INPUT_WAIT):
+    with headrace.region("batch", kind=headrace.INPUT_WAIT), headrace.region("a part", kind=headrace.INPUT_WAIT):
         time.sleep(0.02)
     waited += time.monotonic() - waits
     open(path).read()
@@ -79,7 +79,7 @@ class Status(harness.LiveCase):
         self.assertEqual((alone.returncode, alone.stdout), (2, ""))
         with open(gate, "w", encoding="ascii") as f:
             f.write("x\n")
-        process.wait(60)
+        process.wait(300)
         self.wait_no_daemon()
         self.assertEqual(self.status().returncode, 2)
 

@@ -203,7 +203,7 @@ class FullDisk(harness.Case):
         self.wait_for("another worker", lambda: [p for p in self.daemons("worker") if p != worker])
         time.sleep(0.5)
         os.kill(generator, signal.SIGKILL)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"missing   an unknown number of operations: headraced stopped before it stored them", err)
         self.assertIn(b"missing   I/O of 2 processes: headraced restarted", err)  # the shell and the generator

@@ -64,7 +64,7 @@ class Top(harness.LiveCase):
 
     def finish(self, process):
         process.stdin.close()
-        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(process.wait(300), 0)
 
     def screen(self, *words, **how):
         env = harness.clean_environment(**self.here, TERM="xterm", LC_ALL="C.UTF-8")
@@ -99,7 +99,7 @@ class Counts(Top):
         self.assertGreaterEqual(look["rows"][0]["max_ns"], look["rows"][0]["p99_ns"])
         with open(gate, "w", encoding="ascii") as f:
             f.write("x\n")
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
     def test_of_one_that_runs(self):
         """Between two looks at the generator's own count lies what is shown; and a restart of headraced is said."""
@@ -171,7 +171,7 @@ class Choice(Top):
                                    env=harness.clean_environment(**self.here))
         self.wait_for("two looks", lambda: os.path.getsize(lines) > 2000)
         self.finish(process)
-        _, err = top.communicate(timeout=30)
+        _, err = top.communicate(timeout=300)
         self.assertEqual((top.returncode, err), (0, b"headrace: job store has ended\n"))
         with open(lines, encoding="utf-8") as f:
             out = f.read()
@@ -253,7 +253,7 @@ class Screen(Top):
         self.assertEqual(terminal.ends(), 69)
         self.assertIn("headrace: headraced does not answer: Connection refused", terminal.plain)
         process.stdin.close()
-        process.wait(60)
+        process.wait(300)
 
     def test_the_job_ends(self):
         process = self.stuck()

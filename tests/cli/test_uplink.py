@@ -75,7 +75,7 @@ class Case(harness.Case):
     def stop(self, process):
         if process.poll() is None:
             process.terminate()
-            process.wait(20)
+            process.wait(300)
 
     def run_to(self, to, *words, env=None, **how):
         """`headrace run -o TO WORDS...`"""
@@ -85,7 +85,7 @@ class Case(harness.Case):
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **how}
         return subprocess.Popen(command, env=environment, cwd=self.dir, **how)
 
-    def finish(self, process, timeout=60):
+    def finish(self, process, timeout=300):
         out, err = process.communicate(timeout=timeout)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err.decode())
 
@@ -213,7 +213,7 @@ class Certificates(Case):
         self.assertRegex(done.stderr, f"--tls-cert {self.config}/headrace/tls/cert.pem --tls-key ")
         self.tls_collector(port)
         command = [HEADRACED, "uplink", self.spool, "--collector", f"tcp://localhost:{port}"]
-        done = subprocess.run(command, env=harness.clean_environment(**self.env), capture_output=True, text=True, timeout=30,
+        done = subprocess.run(command, env=harness.clean_environment(**self.env), capture_output=True, text=True, timeout=300,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("headraced: sent to", done.stderr)
@@ -406,7 +406,7 @@ class Uplink(Case):
         command = shlex.split(re.search(r"to send them now: (.*)", err).group(1))
         self.assertTrue(os.path.isabs(command[0]))
         self.collector(f"port={port}")
-        done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=30,
+        done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=300,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, r"headraced: sent to tcp://.*: \d+ frames")
@@ -450,10 +450,10 @@ class Uplink(Case):
         process.kill()
         with open(f"{self.dir}/over", "w", encoding="utf-8"):
             pass
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=300)
         self.collector(f"port={port}")
         done = subprocess.run([HEADRACED, "uplink", self.spool, "--collector", f"tcp://127.0.0.1:{port}"],
-                              env=harness.clean_environment(), capture_output=True, text=True, timeout=30, check=False)
+                              env=harness.clean_environment(), capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
         self.assert_arrived(json.loads(out))
@@ -467,7 +467,7 @@ class Uplink(Case):
             lines.append(line.decode())
             if "frames left" in lines[-1]:
                 process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(300), 0)
         process.stdout.close()
         process.stderr.close()
         self.assertIn("not sent yet", "".join(lines))
@@ -492,9 +492,9 @@ class Uplink(Case):
         if done.returncode != 69:
             self.assertEqual(done.returncode, 0, done.stderr)
         command = shlex.split(gives_up)
-        wrong = subprocess.run([*command[:-1], "j"], capture_output=True, text=True, timeout=20, check=False)
+        wrong = subprocess.run([*command[:-1], "j"], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual((wrong.returncode, len(self.streams_in_spool())), (66, 1), wrong.stderr)
-        done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, env=harness.clean_environment(), capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = re.fullmatch(r"headraced: job j 1: deleted \d+ frames with ([\d,]+) events\n", done.stderr)
         self.assertEqual(int(said.group(1).replace(",", "")), self.summary()["events"])
@@ -541,7 +541,7 @@ class Uplink(Case):
                               ([self.dir], 2), ([self.dir, "--discard", "j"], 66), ([self.dir, "--discard", ""], 2),
                               ([self.dir, "--discard", "j", "--collector", "tcp://a"], 2), ([self.dir, "--collector", "nonsense"], 2),
                               ([self.dir, "--collector", "tcp://a", "--tls-cert", "x"], 2)):
-            done = subprocess.run([HEADRACED, "uplink", *words], capture_output=True, text=True, timeout=20, check=False)
+            done = subprocess.run([HEADRACED, "uplink", *words], capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual(done.returncode, status, (words, done.stderr))
 
 

@@ -344,6 +344,20 @@ class Doctor(harness.Case):
         self.run_it("--", "true")
         self.assertRegex(self.store_check(self.store)["found"], rf"^{self.store} is on \w+")
 
+    def test_folder_with_blanks(self):
+        """LD_PRELOAD cannot contain its path: a link leads there, also for processes that the program starts later."""
+        installed = os.path.join(self.dir, "my programs: new")
+        parts = os.path.join(os.path.dirname(os.path.dirname(harness.HEADRACE)))
+        os.makedirs(installed)
+        for part in ("shim/libheadrace.so", "daemon/headraced"):
+            shutil.copy(os.path.join(parts, part), installed)
+        env = {"HEADRACE_LIBEXEC": installed, "HEADRACE_RUNTIME": self.dir + "/runtime"}
+        self.assertRegex(self.headrace("doctor", env=env).stdout, rf"ok +preload +{self.dir}/runtime/[0-9a-f]{{16}}/libheadrace.so\n")
+        for _ in range(2):
+            done = self.run_it("--include", self.data, "--job", "j", "--", "sh", "-c", f"cp /etc/passwd {self.data}/x; exec cat {self.data}/x", env=env)
+            self.assertEqual((done.returncode, done.stderr.count("nothing lost")), (0, 1), done.stderr)
+        self.assertEqual(self.summary()["data"]["read_bytes"], 2 * os.path.getsize("/etc/passwd"))
+
     def test_broken_library(self):
         broken = os.path.join(self.dir, "libheadrace.so")
         with open(broken, "w", encoding="utf-8") as f:

@@ -68,11 +68,14 @@ static void use_clocks(void)
 
 static pid_t spawn(const char *store, const char *log, va_list args)
 {
-	char *argv[ARGS_MAX] = {HEADRACE_COLLECTOR, "--store", (char *)store, "--listen",
-				"tcp://127.0.0.1:0"};
-	int n = 5, fd;
+	char *argv[ARGS_MAX] = {HEADRACE_COLLECTOR, "--listen", "tcp://127.0.0.1:0"};
+	int n = 3, fd;
 	pid_t pid;
 
+	if (store) {
+		argv[n++] = "--store";
+		argv[n++] = (char *)store;
+	}
 	while (n < ARGS_MAX - 1 && (argv[n] = va_arg(args, char *)) != NULL)
 		n++;
 	argv[n] = NULL;
@@ -346,6 +349,7 @@ const char *client_hello(struct client *c, uint32_t min, uint32_t max, const cha
 	}
 	assert_int_equal(answer->body_case, HEADRACE__WIRE__BODY_HELLO_ACK);
 	assert_true(answer->hello_ack->version >= min && answer->hello_ack->version <= max);
+	c->window_bytes = answer->hello_ack->window_bytes;
 	headrace__wire__free_unpacked(answer, NULL);
 	return NULL;
 }

@@ -22,7 +22,10 @@ struct collector {
 	char log[4096];	   /* file with its standard error */
 };
 
-/* Starts it on `store` with further arguments up to NULL, and waits until it listens. The log lies at `log`. */
+/*
+ * Starts it on `store` (NULL: the arguments name a sink) with further arguments up to NULL, and waits
+ * until it listens. The log lies at `log`.
+ */
 void collector_start(struct collector *c, const char *store, const char *log, ...);
 
 /* Runs it to its end; returns the exit status. */
@@ -53,6 +56,7 @@ struct client {
 	size_t bytes, room;
 	int64_t clock_ahead_ns; /* of its Pongs */
 	uint64_t acked;		/* latest Ack */
+	uint64_t window_bytes;	/* of the HelloAck */
 };
 
 void client_connect(struct client *c, const char *address);

@@ -11,6 +11,11 @@
 
 #include "store/stream_state.h"
 
+bool frame_is_sent(uint32_t kind)
+{
+	return kind != HEADRACE__FRAME__BODY_STREAM_START && kind != HEADRACE__FRAME__BODY_INDEX;
+}
+
 struct frame frame_pack(Headrace__Frame *msg, uint64_t seq)
 {
 	struct frame f;

@@ -26,6 +26,9 @@ struct frame frame_garbage(void);		     /* well framed, and no message */
 struct frame frame_bulk(uint64_t seq, size_t bytes); /* that large, in spite of zstd */
 struct frame frame_bomb(uint64_t seq, size_t rows);  /* small, and large when unpacked */
 
+/* Whether daemons send frames of this kind: the collector makes stream starts and footers. */
+bool frame_is_sent(uint32_t kind);
+
 /* The stream that the store has: frames 1 to `last`, each once, Loss rows at their places, no problems. */
 void frames_check(const char *store, const char *job, const char *node, uint64_t last);
 

@@ -79,13 +79,14 @@ static void did(struct hr_fleet_stream *s, uint32_t uid, uint32_t rank, uint64_t
 /* Looks at the jobs of `uid`; 0: at all. */
 static void look(const char *job, const char *by, uint32_t uid, uint64_t at_ms)
 {
-	const struct hr_fleet_view view = {.all = uid == 0, .uid = uid};
+	const struct hr_fleet_view view = {
+	    .all = uid == 0, .uid = uid, .max_jobs = 10, .max_stuck = HR_FLEET_STUCK};
 	Headrace__Look l = HEADRACE__LOOK__INIT;
 
 	hr_arena_free(&memory);
 	l.job = (char *)(uintptr_t)job;
 	l.by = (char *)(uintptr_t)by;
-	assert_int_equal(hr_fleet_look(&fleet, &l, &view, 10, at_ms, &memory, &seen), 0);
+	assert_int_equal(hr_fleet_look(&fleet, &l, &view, at_ms, &memory, &seen), 0);
 }
 
 static void sums_and_order(void **state)
@@ -157,10 +158,64 @@ static void silent_nodes_have_no_rates(void **state)
 	look("", "", 0, 1001 + HR_NOW_FRESH_MS);
 	assert_int_equal(seen.jobs[0]->nodes, 1);
 	assert_int_equal(seen.jobs[0]->silent_nodes, 1); /* n3 has never sent any */
+	assert_string_equal(seen.jobs[0]->silent_node, "n1");
+	assert_int_equal(seen.jobs[0]->silent_ms, HR_NOW_FRESH_MS + 1);
 	assert_float_equal(seen.jobs[0]->rate->metadata, 50, 1e-9);
+	hr_fleet_note_frame(a, 4000);
+	look("", "", 0, 1001 + HR_NOW_FRESH_MS);
+	assert_int_equal(seen.jobs[0]->silent_ms, HR_NOW_FRESH_MS + 1001 - 4000);
 	hr_fleet_remove(a);
 	hr_fleet_remove(b);
 	hr_fleet_remove(c);
+	hr_arena_free(&memory);
+}
+
+/* A rank that saved from `start` to `end`, in seconds. */
+static void saved(struct hr_fleet_stream *s, uint64_t start, uint64_t end)
+{
+	Headrace__Now now = HEADRACE__NOW__INIT;
+	Headrace__NowRank r[2] = {HEADRACE__NOW_RANK__INIT, HEADRACE__NOW_RANK__INIT};
+	Headrace__NowRank *ranks[2] = {&r[0], &r[1]};
+
+	r[0].rank_plus1 = 1;
+	r[1].rank_plus1 = 2;
+	r[1].save_start_ns = start * SECOND;
+	r[1].save_end_ns = end * SECOND;
+	now.interval_ns = SECOND;
+	now.n_ranks = 2;
+	now.ranks = ranks;
+	assert_int_equal(hr_fleet_take(s, &now, 1000), 0);
+}
+
+static void slow_checkpoints(void **state)
+{
+	struct hr_fleet_stream *a = node("job", "n1"), *b = node("job", "n2");
+
+	(void)state;
+	saved(a, 0, 0);
+	saved(b, 0, 0);
+	look("", "", 0, 1000);
+	assert_null(seen.jobs[0]->save);
+	for (uint64_t i = 0; i < 40; i++) { /* it lasts for 2 s, or sometimes for 9 s */
+		saved(a, 100 * i, 100 * i + 1);
+		saved(a, 100 * i, 100 * i + (i % 5 == 0 ? 9 : 2));
+		saved(b, 1, 50);
+		look("", "", 0, 1000);
+		if (i < 3)
+			assert_int_equal(seen.jobs[0]->save->usual_ns, 0);
+	}
+	assert_int_equal(seen.jobs[0]->save->dur_ns, 2 * SECOND);
+	saved(a, 4000, 4007);
+	look("", "", 0, 1000);
+	assert_string_equal(seen.jobs[0]->save->node, "n1");
+	assert_int_equal(seen.jobs[0]->save->rank_plus1, 2);
+	assert_int_equal(seen.jobs[0]->save->dur_ns, 7 * SECOND);
+	assert_int_equal(seen.jobs[0]->save->usual_ns, 2 * SECOND);
+	saved(a, 5000, 4999); /* impossible, and then far in the future */
+	saved(a, UINT64_MAX / SECOND - 1, UINT64_MAX / SECOND);
+	look("", "", 0, 1000);
+	hr_fleet_remove(a);
+	hr_fleet_remove(b);
 	hr_arena_free(&memory);
 }
 
@@ -198,11 +253,12 @@ static void impossible_messages(void **state)
 	assert_int_equal(hr_fleet_take(s, &now, 1), 0);
 	look("", "", 0, 1);
 	assert_int_equal(seen.jobs[0]->n_stuck, HR_FLEET_STUCK);
+	assert_int_equal(seen.jobs[0]->stuck_total, HR_NOW_STUCK);
 	assert_int_equal(seen.jobs[0]->stuck[0]->op->path.len, HR_FLEET_PATH);
 	assert_int_equal(strlen(seen.jobs[0]->user), 255);
 	l.by = "nonsense";
 	assert_int_equal(
-	    hr_fleet_look(&fleet, &l, &(struct hr_fleet_view){.all = true}, 10, 1, &memory, &seen),
+	    hr_fleet_look(&fleet, &l, &(struct hr_fleet_view){.all = true}, 1, &memory, &seen),
 	    -EINVAL);
 	hr_fleet_remove(s);
 	hr_arena_free(&memory);
@@ -216,6 +272,7 @@ int main(void)
 	    cmocka_unit_test(sums_and_order),
 	    cmocka_unit_test(users_see_their_own_jobs),
 	    cmocka_unit_test(silent_nodes_have_no_rates),
+	    cmocka_unit_test(slow_checkpoints),
 	    cmocka_unit_test(impossible_messages),
 	};
 

@@ -145,6 +145,25 @@ static void test_takeover(void **state)
 	assert_int_equal(collector_stop(&c), 0);
 }
 
+/* Each daemon may have its share of half of the memory in flight. */
+static void test_windows(void **state)
+{
+	static const uint64_t shares[] = {8 << 20, 4 << 20, (8 << 20) / 3, 2 << 20};
+	struct client d[4];
+	struct collector c;
+
+	(void)state;
+	snprintf(store_path, sizeof(store_path), "%s", STORE);
+	collector_start(&c, store_path, LOG, "--memory", "16MiB", "--window", "16MiB", NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		client_join(&d[i], c.address, "n");
+		assert_int_equal(d[i].window_bytes, shares[i]);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		client_done(&d[i]);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
 /* Daemons that send far more than fits: they wait, and nothing is lost. */
 static void test_little_memory(void **state)
 {
@@ -349,9 +368,9 @@ static void test_full_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(test_two_channels),   T(test_kill),     T(test_term),	 T(test_takeover),
-	    T(test_little_memory),  T(test_state),    T(test_clock),	 T(test_second),
-	    T(test_run_is_refused), T(test_mistakes), T(test_full_disk),
+	    T(test_two_channels),  T(test_kill),	   T(test_term),     T(test_takeover),
+	    T(test_little_memory), T(test_windows),	   T(test_state),    T(test_clock),
+	    T(test_second),	   T(test_run_is_refused), T(test_mistakes), T(test_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,11 +121,42 @@ static void the_longest_operations_in_flight(void **state)
 	rig_done(&r);
 }
 
+/* Processes of a rank that save one after the other make one checkpoint. */
+static void last_checkpoint(void **state)
+{
+	static const uint64_t times[][2] = {{100, 103}, {104, 106}, {50, 60}};
+	struct hr_live_picture *before, *now;
+	struct hr_now_message *m;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r);
+	for (int i = 0; i < 3; i++)
+		rig_attach(&r,
+			   &(struct rig_hello){.pid = 10 + i, .env = {"RANK=0", "WORLD_SIZE=2"}});
+	before = rig_picture(&r, NULL, 0);
+	rig_tick(&r, r.now + RIG_SECOND);
+	now = rig_picture(&r, NULL, 0);
+	assert_int_equal(now->m.n_processes, 3);
+	for (size_t i = 0; i < 3; i++) {
+		now->m.processes[i]->save_start_ns = times[i][0] * RIG_SECOND;
+		now->m.processes[i]->save_end_ns = times[i][1] * RIG_SECOND;
+	}
+	assert_int_equal(hr_now_compare(&before->m, &now->m, &m), 0);
+	assert_int_equal(rank_of(m, 1)->save_start_ns, 100 * RIG_SECOND);
+	assert_int_equal(rank_of(m, 1)->save_end_ns, 106 * RIG_SECOND);
+	hr_now_message_free(m);
+	hr_live_free(before);
+	hr_live_free(now);
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(counts_each_operation_once),
 	    cmocka_unit_test(the_longest_operations_in_flight),
+	    cmocka_unit_test(last_checkpoint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/engine/regions.h"
+#include "daemon/engine/live.h"
 #include "rig.h"
 
 #define NONE HR_REGION_NONE
@@ -503,6 +504,38 @@ static void losses(void **state)
 	rig_done(&r);
 }
 
+/* Files of a checkpoint that are saved soon after each other are one save; a later one is another. */
+static void last_checkpoint(void **state)
+{
+	static const uint64_t pauses[] = {RIG_SECOND / 2, 3 * RIG_SECOND};
+	struct hr_live_picture *p;
+	struct hr_record s;
+	struct rig r;
+	uint64_t proc, start;
+
+	(void)state;
+	rig_init(&r);
+	proc = process(&r, 10);
+	tell(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
+	s = region(&r, 808, HR_REGION_CHECKPOINT, RIG_SECOND);
+	start = s.start_ticks;
+	rig_tick(&r, r.now + RIG_SECOND);
+	rig_records(&r, proc, &s, 1);
+	for (size_t i = 0; i < 2; i++) {
+		rig_tick(&r, r.now + pauses[i]);
+		s = region(&r, 808, HR_REGION_CHECKPOINT, RIG_SECOND);
+		start = i == 0 ? start : s.start_ticks;
+		rig_tick(&r, r.now + RIG_SECOND);
+		rig_records(&r, proc, &s, 1);
+		p = rig_picture(&r, NULL, 0);
+		assert_int_equal(p->m.n_processes, 1);
+		assert_int_equal(p->m.processes[0]->save_end_ns - p->m.processes[0]->save_start_ns,
+				 s.start_ticks - start + RIG_SECOND);
+		hr_live_free(p);
+	}
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -517,6 +550,7 @@ int main(void)
 	    cmocka_unit_test(lies_change_nothing),
 	    cmocka_unit_test(losses),
 	    cmocka_unit_test(waits_are_of_the_living),
+	    cmocka_unit_test(last_checkpoint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

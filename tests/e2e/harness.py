@@ -35,6 +35,7 @@ LIBRARY = os.path.join(BUILD, "shim", "libheadrace.so")
 PROGRAMS = os.path.join(BUILD, "tests", "e2e")
 WORKLOADS = os.path.join(HERE, "workloads")
 PYTHON = "/usr/bin/python3"
+TEST_PYTHON = os.environ.get("HR_TEST_PYTHON", PYTHON)  # has the frameworks that a test needs
 DUCKDB = os.environ.get("HEADRACE_DUCKDB") or os.path.join(
     HERE, "../../third_party/duckdb/libduckdb.so"
 )
@@ -95,6 +96,13 @@ def need_torch():
         raise unittest.SkipTest(f"{PYTHON} has no torch (python3-torch)")
 
 
+def need_modules(*modules, **env):
+    """Skips if TEST_PYTHON cannot import these modules."""
+    probe = subprocess.run([TEST_PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, check=False, env=dict(os.environ, **env))
+    if probe.returncode != 0:
+        raise unittest.SkipTest(f"{TEST_PYTHON} has no {' or '.join(modules)}: set HR_TEST_PYTHON to a Python that has")
+
+
 def read_with(module, *words):
     """What a program of tests/export/readers.txt writes: ("pyarrow", "-c", SCRIPT, FILE) or ("nsys_ai", "-m", "nsys_ai", FILE)."""
     if not os.path.exists(os.path.join(READERS, module)):
@@ -104,7 +112,7 @@ def read_with(module, *words):
         env={**os.environ, "PYTHONPATH": READERS},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -142,6 +150,13 @@ class Folder:
         """A path that does not exist yet."""
         self._names += 1
         return os.path.join(self.path, f"{name}{self._names}")
+
+    def write(self, name, text):
+        """Writes a program or another text below the data; returns its path."""
+        path = os.path.join(self.data, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        return path
 
     def fill(self, count=128, size=None):
         """count files f000... of different sizes; returns {name: bytes}."""
@@ -208,7 +223,7 @@ def remove_cgroup(path):
     os.rmdir(path)
 
 
-def run(argv, env, timeout=120, cwd=None, stdin=subprocess.DEVNULL):
+def run(argv, env, timeout=300, cwd=None, stdin=subprocess.DEVNULL):
     """Runs to the end with output captured; a time-out kills the whole process group and fails
     the test.
     """
@@ -242,7 +257,7 @@ class Traced:
         argv = [HEADRACE, "query", "--format", "json", self.store, statement]
         if job:
             argv[2:2] = ["--job", job]
-        done = run(argv, self.folder.environment(), timeout=120)
+        done = run(argv, self.folder.environment(), timeout=300)
         if done.returncode != 0:
             raise AssertionError(
                 f"query failed ({done.returncode}): {statement}\n{done.stderr.decode()}"
@@ -290,12 +305,12 @@ class Case(unittest.TestCase):
         self.folder = Folder()
         self.addCleanup(self.folder.close)
 
-    def native(self, argv, timeout=120, status=0, **env):
+    def native(self, argv, timeout=300, status=0, **env):
         done = run(argv, self.folder.environment(**env), timeout)
         self.assertEqual(done.returncode, status, done.stderr.decode(errors="replace"))
         return done
 
-    def strace(self, argv, timeout=180, status=0, **env):
+    def strace(self, argv, timeout=300, status=0, **env):
         """A twin run that only strace watches: {(class, path): Count}."""
         need_program("strace")
         prefix = self.folder.fresh("strace")
@@ -305,7 +320,7 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stderr.decode(errors="replace"))
         return witness.read(prefix, os.fsencode(self.folder.data))
 
-    def headrace(self, argv, *, options=(), timeout=180, status=0, store=None, **env):
+    def headrace(self, argv, *, options=(), timeout=300, status=0, store=None, **env):
         store = store or self.folder.fresh("store")
         argv = [HEADRACE, "run", "-o", store, *options, "--", *argv]
         done = run(argv, self.folder.environment(**env), timeout)
@@ -320,7 +335,7 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
         return json.loads(done.stdout)
 
-    def headrace_and_strace(self, argv, *, options=(), timeout=180, status=0, **env):
+    def headrace_and_strace(self, argv, *, options=(), timeout=300, status=0, **env):
         """One run that both watch, for what no two runs do alike. Returns (Traced, {(class,
         path): Count}).
         """

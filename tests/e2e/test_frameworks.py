@@ -8,12 +8,10 @@ A framework that it lacks is skipped.
 
 import json
 import os
-import subprocess
-import unittest
 
 import harness
 
-PYTHON = os.environ.get("HR_TEST_PYTHON", harness.PYTHON)
+PYTHON = harness.TEST_PYTHON
 SCRIPT = os.path.join(harness.WORKLOADS, "train_frameworks.py")
 OFFLINE = {"HF_HUB_OFFLINE": "1", "YOLO_OFFLINE": "1", "YOLO_AUTOINSTALL": "false", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -21,9 +19,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "YOLO_OFFLINE": "1", "YOLO_AUTOINSTALL": "fals
 class Frameworks(harness.Case):
     def train(self, framework, *modules):
         """Trains; returns what the script printed, and the rows of `checkpoints`."""
-        probe = subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, check=False, env=dict(os.environ, **OFFLINE))
-        if probe.returncode != 0:
-            raise unittest.SkipTest(f"{PYTHON} has no {' or '.join(modules)}: set HR_TEST_PYTHON to a Python that has")
+        harness.need_modules(*modules, **OFFLINE)
         out = os.path.join(self.folder.log, "out")
         os.mkdir(out)
         traced = self.headrace([PYTHON, SCRIPT, framework, out], timeout=240, **OFFLINE)
@@ -32,9 +28,7 @@ class Frameworks(harness.Case):
             if table in report:
                 numbers = [int(row["n"]) for row in traced.sql(f"SELECT {table[:-1]} AS n FROM regions WHERE kind = '{table[:-1]}' ORDER BY start_ns")]
                 self.assertEqual(numbers, list(range(report[table])))
-        done = harness.run([harness.HEADRACE, "query", "--format", "json", traced.store, "checkpoints"], self.folder.environment())
-        self.assertEqual(done.returncode, 0, done.stderr)
-        rows = json.loads(done.stdout)
+        rows = self.ask(traced, "checkpoints")
         self.assertEqual(len(rows), len(report["saves"]), rows)
         self.assertEqual([int(row["checkpoint"]) for row in rows], list(range(1, len(rows) + 1)))
         self.assertEqual({row["source"] for row in rows}, {"regions"} if rows else set())

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`headrace run --functions`: the functions of a Python program, held against its own count of them."""
 
-import os
 import signal
 
 import harness
@@ -77,18 +76,12 @@ main()
 
 
 class Functions(harness.Case):
-    def write(self, text):
-        path = os.path.join(self.folder.data, "counting.py")
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(text)
-        return path
-
     def found(self, traced):
         return {row["name"]: (int(row["n"]), int(row["open"])) for row in traced.sql(
             "SELECT name, sum(count) AS n, sum(open) AS open FROM regions WHERE category = 'function' GROUP BY name")}
 
     def count(self, method):
-        path = self.write(PROGRAM)
+        path = self.folder.write("counting.py", PROGRAM)
         native = harness.run([harness.PYTHON, path, method], self.folder.environment())
         traced = self.headrace([harness.PYTHON, path, method], options=["--functions"])
         self.assertEqual(traced.result.stdout, native.stdout)
@@ -111,17 +104,17 @@ class Functions(harness.Case):
         self.count("spawn")
 
     def test_some_functions(self):
-        path = self.write(PROGRAM)
+        path = self.folder.write("counting.py", PROGRAM)
         traced = self.headrace([harness.PYTHON, path, "fork"], options=["--functions=*.slow,nothing,counting.f?b"])
         self.assertEqual(sorted(self.found(traced)), ["counting.fib", "counting.slow"])
 
     def test_a_program_that_is_killed(self):
         """All calls that have ended are there, and those that have not are open."""
-        traced = self.headrace([harness.PYTHON, self.write(KILLED)], options=["--functions"], status=128 + signal.SIGKILL)
+        traced = self.headrace([harness.PYTHON, self.folder.write("counting.py", KILLED)], options=["--functions"], status=128 + signal.SIGKILL)
         self.assertEqual(self.found(traced), {"counting.leaf": (5000, 0), "counting.inner": (1, 1), "counting.main": (1, 1)})
 
     def test_summary_says_why_there_are_none(self):
-        path = self.write("def leaf(): pass\nleaf()\n")
+        path = self.folder.write("counting.py", "def leaf(): pass\nleaf()\n")
         traced = self.headrace([harness.PYTHON, path], options=["--functions=count.*"])
         self.assertIn(b"has a name that --functions=count.* matches", b" ".join(traced.result.stderr.split()))
         traced = self.headrace([harness.PYTHON, "-m", "cProfile", path], options=["--functions"])
@@ -129,7 +122,7 @@ class Functions(harness.Case):
         self.assertEqual(said, traced.value("SELECT count(*) FROM regions WHERE kind = 'mark' AND name = 'functions'") > 0)
 
     def test_off(self):
-        path = self.write(PROGRAM)
+        path = self.folder.write("counting.py", PROGRAM)
         traced = self.headrace([harness.PYTHON, path, "fork"])
         self.assertEqual(self.found(traced), {})
         traced = self.headrace([harness.PYTHON, path, "fork"], options=["--functions"], HEADRACE_PYTHON="off")

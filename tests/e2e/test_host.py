@@ -36,7 +36,7 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while not os.path.exists(self.env_path):
             if self.runner.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(
@@ -60,7 +60,7 @@ class Daemon:
 
     def close(self):
         self.signal(signal.SIGCONT)
-        _, self.said = self.runner.communicate(timeout=60)
+        _, self.said = self.runner.communicate(timeout=300)
         return self.runner.returncode
 
 

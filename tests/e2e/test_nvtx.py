@@ -34,7 +34,7 @@ class Regions(harness.Case):
     """Runs a program and asks for its regions."""
 
     def run_it(self, *argv, **env):
-        traced = self.headrace(argv, timeout=120, **env)
+        traced = self.headrace(argv, timeout=300, **env)
         return traced, traced.sql(f"SELECT {COLUMNS} FROM regions ORDER BY start_ns")
 
     def assert_account(self, rows, traced):
@@ -93,7 +93,7 @@ class StandIn(Regions):
 
     def test_killed(self):
         """What was added up when the process died is there, and what it was in the middle of is open."""
-        traced = self.headrace((self.program(), "5000", "2", "0", "killed"), timeout=60, status=128 + signal.SIGKILL)
+        traced = self.headrace((self.program(), "5000", "2", "0", "killed"), timeout=300, status=128 + signal.SIGKILL)
         rows = traced.sql(f"SELECT {COLUMNS} FROM regions")
         self.assert_account(rows, traced)
         self.assertEqual([r["name"] for r in rows if r["open"]], ["killed in it"])

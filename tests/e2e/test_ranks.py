@@ -173,7 +173,7 @@ class Shared(harness.Case):
         )
 
     def wait_for_all(self):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while len(glob.glob(f"{self.folder.log}/here.*")) < self.RANKS:
             self.assertLess(time.monotonic(), deadline, "not all runs have started")
             time.sleep(0.02)
@@ -184,7 +184,7 @@ class Shared(harness.Case):
         self.assertEqual(len(self.folder.daemons()), 1, "one daemon for all runs of this node")
         with open(f"{self.folder.log}/go", "wb"):
             pass
-        outputs = [child.communicate(timeout=120) for child in runs]
+        outputs = [child.communicate(timeout=300) for child in runs]
         self.assertEqual([child.returncode for child in runs], [0] * self.RANKS, outputs)
         self.assertEqual(
             [rank for rank, (_, err) in enumerate(outputs) if b"\n  stored " in err],

@@ -49,19 +49,21 @@ class Data(Dataset):
             getattr(self, sys.argv[3])(i)
         return torch.tensor(float(i))
 
-def hold(lock, end):
+def hold(lock, held, end):
     while not end.is_set():
         with lock:
+            held.set()
             time.sleep(0.3)
         time.sleep(0.001)
 
 def main():
     method, workers = sys.argv[1], int(sys.argv[2])
     context = multiprocessing.get_context(method)
-    lock, end = context.Lock(), context.Event()
-    holder = context.Process(target=hold, args=(lock, end))
+    lock, held, end = context.Lock(), context.Event(), context.Event()
+    holder = context.Process(target=hold, args=(lock, held, end))
     if sys.argv[3] == "lock_":
         holder.start()
+        held.wait()
     more = {"multiprocessing_context": method} if workers else {}
     for batch in DataLoader(Data(lock), 4, num_workers=workers, **more):
         print(batch.tolist())
@@ -78,9 +80,7 @@ class Stacks(harness.Case):
     def setUp(self):
         harness.need_torch()
         super().setUp()
-        self.program = os.path.join(self.folder.data, "slow.py")
-        with open(self.program, "w", encoding="utf-8") as out:
-            out.write(PROGRAM)
+        self.program = self.folder.write("slow.py", PROGRAM)
         self.lines = {}
         for n, line in enumerate(PROGRAM.splitlines(), 1):
             if found := re.search(r"# (\w+)$", line):
@@ -135,12 +135,13 @@ class Stacks(harness.Case):
             rows = self.ask(traced, "blame", "by=line", "longer=0.000001")
             for mark, s in want.items():
                 found = sum(float(row["waited_s"]) for row in rows if any(f"slow.py:{n} " in row["what"] for n in self.lines[mark]))
-                self.assertAlmostEqual(found, s, delta=0.25 * s, msg=f"{workers} {mark} of {whole}: {rows}")
+                # A sample that is late for want of a core takes the place before it for the place at its time.
+                self.assertAlmostEqual(found, s, delta=0.06 * whole, msg=f"{workers} {mark} of {whole}: {rows}")
 
     def test_off(self):
         traced = self.headrace(self.job("fork", 0, "sleep"))
         self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE args LIKE '%stacks%'"), 0)
-        self.assertEqual(self.ask(traced, "blame", "by=line")[0]["what"], "(the worker slept)")
+        self.assertEqual(self.ask(traced, "blame", "by=line")[0]["what"], "(the training thread slept)")
         traced = self.headrace(self.job("fork", 0, "sleep"), options=["--stacks"], HEADRACE_PYTHON="off")
         self.assertIn(b"no stacks are recorded", traced.result.stderr)
 

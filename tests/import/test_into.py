@@ -180,7 +180,7 @@ class Into(harness.Case):
         job, ask = os.path.join(self.store, "jobs", "j"), lambda: self.query("SELECT * FROM regions ORDER BY ALL")
         before, folders = ask(), set(os.listdir(job))
         with subprocess.Popen([harness.HEADRACE, "import", trace, "--into", self.store], env=harness.environment()) as process:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 300
             while time.monotonic() < end and sum(os.path.getsize(f) for d in set(os.listdir(job)) - folders for f in glob.glob(f"{job}/{d}/*")) < 10_000:
                 time.sleep(0.001)
             self.assertIsNone(process.poll())

@@ -103,7 +103,7 @@ class Job(harness.Case):
             while not os.path.exists(job) and process.poll() is None:
                 time.sleep(0.001)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=300)
             if "imported job" not in said:  # a fast machine has ended before the signal came
                 self.assertEqual(process.returncode, 1)
                 self.assertIn("stopped: nothing was imported", said)

@@ -257,6 +257,22 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT pid FROM processes ORDER BY pid"), [(6,), (7,), (9,)])
         self.assertEqual(self.query("SELECT reason, count FROM losses"), [])
 
+    def test_a_child_that_ends_before_its_clone(self):
+        """strace reports a clone's result after the end of the task that the clone made."""
+        t = 1700000000
+        thread = "clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD, exit_signal=0}, 88) = 8"
+        lines = [f"{t}.0 set_tid_address(0x7) = 7 <0.000001>", f'{t}.1 openat(AT_FDCWD, "/a", O_RDWR) = 3 <0.000001>',
+                 f"{t}.2 {thread.partition(', exit')[0]}strace: Process 8 attached", " <unfinished ...>",
+                 f'[pid     8] {t}.3 write(3, "x", 1) = 1 <0.000001>', f"[pid     8] {t}.4 +++ exited with 0 +++",
+                 f"{t}.5 <... clone3 resumed>, exit{thread.partition(', exit')[2]} <0.300000>",
+                 f"{t}.6 clone(flags=SIGCHLDstrace: Process 9 attached", " <unfinished ...>",
+                 f'[pid     9] {t}.7 write(3, "x", 2) = 2 <0.000001>', f"[pid     9] {t}.8 +++ exited with 4 +++",
+                 f"{t}.85 <... clone resumed>) = 9 <0.250000>", f"{t}.9 +++ exited with 0 +++"]
+        output = self.run_import(self.file("terminal", "\n".join(lines) + "\n"))
+        self.assertNotIn("not in the trace", output)
+        self.assertEqual(self.query("SELECT pid, ppid, exit FROM processes ORDER BY pid"), [(7, None, "0"), (9, 7, "4")])
+        self.assertEqual(self.query("SELECT tid, path, bytes FROM events WHERE class = 'write' ORDER BY tid"), [(8, "/a", 1), (9, "/a", 2)])
+
     def test_append_by_fcntl(self):
         self.calls(('openat(AT_FDCWD, "/a", O_RDWR)', 3), ("dup(3)", 4), ('write(3, "", 5)', 5), ("fcntl(4, F_SETFL, O_RDWR|O_APPEND|O_NONBLOCK)", 0),
                    ('write(3, "", 6)', 6), ('read(3, "", 1)', 1), ("lseek(3, 2, SEEK_SET)", 2), ('read(3, "", 1)', 1), ('write(4, "", 7)', 7),

@@ -325,7 +325,10 @@ class Probes(Case):
 
     def one_way(self, *command, options=()):
         """Traced, of a run of workloads/ways.c."""
-        return self.headrace([f"{BUILT}/{command[0]}", *command[1:]], options=("--probes", *options))
+        program = f"{BUILT}/{command[0]}"
+        with open(program, "rb") as f:
+            f.read()  # else the kernel may have to fill its pages, which it records, too
+        return self.headrace([program, *command[1:]], options=("--probes", *options))
 
     def new_file(self, name, size=4000):
         path = f"{self.folder.data}/{name}"

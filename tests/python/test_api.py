@@ -5,7 +5,7 @@
 import os
 
 import harness
-from harness import CHECKPOINT, MARK, MODULES, NONE, RANGE, Case
+from harness import CHECKPOINT, INPUT_WAIT, MARK, MODULES, NONE, RANGE, Case
 
 
 class Api(Case):
@@ -181,6 +181,89 @@ class Api(Case):
         self.assertLess(y["args"]["cpu_ns"], 40e6)
         for region in (x, y):  # what the fake library adds between two calls
             self.assertEqual([region["args"][group] for group in ("sleep_ns", "network_ns", "lock_ns")], [1000000, 2000000, 3000000])
+
+    def test_waits_that_the_program_marks(self):
+        """They have their own args, whatever these are, and what the thread spent, if one thread has entered and left the wait."""
+        calls, regions = self.regions("""
+            import headrace, threading, time
+            for args in (None, {}, {"a": [1]}, '{"a":1} ', "[1, 2]", "{}"):
+                with headrace.region("w", kind=headrace.INPUT_WAIT, args=args):
+                    time.sleep(0.01)
+            @headrace.region("f", kind=headrace.INPUT_WAIT, args={"b": 2})
+            def f(x):
+                return x + 1
+            assert f(1) == 2
+            shared = headrace.region("shared", kind=headrace.INPUT_WAIT)
+            def other():
+                with shared:
+                    entered.set()
+                    left.wait()
+            entered, left = threading.Event(), threading.Event()
+            thread = threading.Thread(target=other)
+            with shared:
+                thread.start()
+                entered.wait()
+            left.set()
+            thread.join()
+            try:
+                with headrace.region("fails", kind=headrace.INPUT_WAIT):
+                    raise ValueError
+            except ValueError:
+                pass
+            again = headrace.region("again", kind=headrace.INPUT_WAIT)
+            with again, again:
+                pass
+        """)
+        self.assertEqual((calls.open, calls.stray, {r[3] for r in regions}), ([], [], {INPUT_WAIT}))
+        spent = {"cpu_ns", "storage_bytes", "sleep_ns", "network_ns", "lock_ns"}
+        own = [{name: value for name, value in args.items() if name not in spent | {"before_cpu_ns", "before_ns", "others_cpu_ns", "core_wait_ns", "major_faults"}}
+               for *_, args in regions]
+        none = {"own": True}
+        self.assertEqual(own, [none, {"args": {}}, {"a": [1]}, {"a": 1}, {"args": [1, 2]}, {"args": {}}, {"b": 2}, none, none, none, none, none])
+        known = [spent <= set(args) for *_, args in regions]
+        self.assertEqual([known[i] for i in (0, 2, 3, 6, 9, 10)], [True] * 6)
+        self.assertEqual((known[7], known[11]), (False, False))  # another thread, or the same one, had entered it since
+
+    def test_a_generator_of_batches(self):
+        """Each request is a wait; values and exceptions reach the generator, and its end reaches the loop."""
+        calls, regions = self.regions("""
+            import headrace, time
+            ended = []
+            @headrace.region("batches", kind=headrace.INPUT_WAIT)
+            def batches(n):
+                try:
+                    for i in range(n):
+                        time.sleep(0.01)
+                        try:
+                            sent = yield i
+                        except KeyError as error:
+                            sent = str(error)
+                        if sent:
+                            yield sent
+                    return "all"
+                finally:
+                    ended.append(n)
+            assert list(batches(3)) == [0, 1, 2]
+            requests = batches(5)
+            assert next(requests) == 0 and requests.send("x") == "x" and next(requests) == 1 and requests.throw(KeyError(7)) == "7"
+            requests.close()
+            def of():
+                return (yield from batches(1))
+            outer = of()
+            next(outer)
+            try:
+                next(outer)
+            except StopIteration as end:
+                assert end.value == "all"
+            try:
+                batches(1).throw(ValueError)
+            except ValueError:
+                pass
+            unused = batches(9)
+            assert ended == [3, 5, 1], ended
+        """)
+        self.assertEqual((calls.open, calls.stray, {r[3] for r in regions}), ([], [], {INPUT_WAIT}))
+        self.assertEqual(len(regions), 4 + 4 + 2)
 
     def test_bytes_from_storage(self):
         """The kernel's own count for the thread (/proc), for a file that is not in the page cache, and again when it is."""

@@ -47,7 +47,7 @@ class Startup(Case):
         return folder
 
     def run_all(self, *command, env):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False, cwd=self.dir)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False, cwd=self.dir)
         return done.returncode, done.stdout, done.stderr
 
     def test_the_program_sees_its_own_path_and_modules(self):

@@ -41,7 +41,7 @@ class Versions(Case):
             if os.path.exists(self.told_at):
                 os.remove(self.told_at)
             env = self.environment(PYTHONHASHSEED="0", **added, **more)
-            one = subprocess.run([python, *command], env=env, capture_output=True, text=True, timeout=100, cwd=cwd or self.dir,
+            one = subprocess.run([python, *command], env=env, capture_output=True, text=True, timeout=300, cwd=cwd or self.dir,
                                  check=False)
             done.append((one.returncode, one.stdout, one.stderr))
         self.assertEqual(done[0], done[1], python)

@@ -192,24 +192,26 @@ check "${PIPESTATUS[0]}" 0 "a reader that has seen enough"
 	failed=1
 }
 
-"$headrace" query "$store" 'SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3' \
-	>"$tmp/out" 2>"$tmp/err" &
+endless='SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3'
+"$headrace" query "$store" --progress "$endless" >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-sleep 0.5
+for _ in $(seq 3000); do # until the query runs
+	grep -q ' s$' "$tmp/err" && break
+	sleep 0.1
+done
 kill -INT $pid
 wait $pid
 check $? 130 "Ctrl-C"
 says err 'interrupted' "Ctrl-C"
 
-endless='SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range * b.range % 7 = 3'
-query "$store" --time 1500ms --progress "$endless"
+query "$store" --time 4s --progress "$endless"
 check $? 1 "--time"
 says err 'the query reached its time limit (--time)' "--time"
 says err 'headrace: .*, 1 s$' "--progress"
 query "$store" --time 0 'SELECT 1'
 check $? 2 "--time without time"
 if command -v script >/dev/null; then
-	script -qec "$headrace query $store --time 1500ms '$endless' >$tmp/out" "$tmp/typescript" >/dev/null
+	script -qec "$headrace query $store --time 4s '$endless' >$tmp/out" "$tmp/typescript" >/dev/null
 	says typescript $'working, 1 s\r*\r\e\\[K' "progress on a terminal is taken away"
 fi
 
@@ -218,7 +220,7 @@ mkfifo "$tmp/fifo"
 exec 9<>"$tmp/fifo"
 "$headrace" query "$store" --format csv -o "$tmp/fifo" 'SELECT * FROM range(100000000)' 2>"$tmp/err" &
 pid=$!
-for _ in $(seq 100); do # until the pipe is full
+for _ in $(seq 3000); do # until the pipe is full
 	grep -qs pipe_write /proc/$pid/task/*/wchan && break
 	sleep 0.1
 done
@@ -235,7 +237,8 @@ spilling='SELECT sum(r) FROM (SELECT r, row_number() OVER (ORDER BY hash(r)) AS 
 TMPDIR=$tmp/spill "$headrace" query "$store" --memory 60M "$spilling" >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 seen=
-for _ in $(seq 100); do
+for _ in $(seq 3000); do
+	kill -0 $pid 2>/dev/null || break
 	seen=$(find "$tmp/spill" -type f -printf '%h\n' 2>/dev/null | head -1)
 	[ -n "$seen" ] && break
 	sleep 0.05

@@ -17,6 +17,7 @@
 #include "query/notes.h"
 #include "query/duckdb/output.h"
 #include "tests/query/fixture.h"
+#include "tests/query/fixture_frames.h"
 
 static char *ask(const char *name, char *a, char *b, char *c)
 {
@@ -372,6 +373,60 @@ static void notes_say_what_is_missing(void **state)
 	assert_string_equal(said[1], "and 4 more notes of this kind");
 }
 
+/* A stream of job 7 without an end, whose level was `counters` for node + 1 seconds. */
+static void cut_short(const char *store, unsigned node)
+{
+	Headrace__Levels level = HEADRACE__LEVELS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct fixture__stream s;
+	char name[16];
+
+	snprintf(name, sizeof(name), "n%u", node);
+	fixture__open_stream(&s, store, "7", name);
+	fixture__send_job(&s, "running", 0);
+	level.level = "counters";
+	level.start_ns = FIX_BOOT_NS;
+	level.end_ns = FIX_BOOT_NS + (node + 1) * UINT64_C(1000000000);
+	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
+	frame.levels = &level;
+	fixture__send(&s, &frame);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+}
+
+/* Nodes with the same note share a line. Levels differ in their times. */
+static void notes_of_many_nodes(void **state)
+{
+	static const char *const expected[] = {
+	    "job 7, 3 nodes", /* no: three nodes have a line each */
+	    "job 7, node n3: only counters were recorded for 4.0 s: rollups and file_records have "
+	    "these operations, but events and the queries io-time, slow and file lack them; "
+	    "--level trace records them. The same, with other times, on 3 more nodes",
+	    "job 7, 4 nodes (n0, n1, n2, ...): the recording was cut short (headraced was killed "
+	    "or stopped): later operations are missing",
+	};
+
+	(void)state;
+	for (unsigned nodes = 3; nodes <= 4; nodes++) {
+		char *store = fixture__make_folder();
+		struct fixture f;
+
+		for (unsigned i = 0; i < nodes; i++)
+			cut_short(store, i);
+		fixture_open(&f, store, NULL);
+		n_said = 0;
+		assert_int_equal(hr_query_notes(f.q, 16, &messages), 0);
+		assert_int_equal(n_said, nodes == 3 ? 6 : 2);
+		for (unsigned i = 0; i < n_said; i++)
+			if (nodes == 3)
+				assert_null(strstr(said[i], expected[0]));
+			else
+				assert_string_equal(said[i], expected[i + 1]);
+		fixture_close(&f);
+		fixture_remove(store);
+	}
+	n_said = 0;
+}
+
 /* What is not there is said, with what is. */
 static void absent_values_are_named(void **state)
 {
@@ -416,6 +471,7 @@ int main(void)
 	    cmocka_unit_test(wrong_arguments_are_refused),
 	    cmocka_unit_test(arguments_are_not_pasted),
 	    cmocka_unit_test(notes_say_what_is_missing),
+	    cmocka_unit_test(notes_of_many_nodes),
 	    cmocka_unit_test(relative_paths_are_of_this_folder),
 	    cmocka_unit_test(absent_values_are_named),
 	};

@@ -98,7 +98,7 @@ static void reading_statements_are_allowed(void **state)
 /* Advice that can be followed: settings are locked. */
 static void memory_is_advised_by_option(void **state)
 {
-	struct hr_query_options o = {.threads = 1, .memory_bytes = 1 << 10};
+	struct hr_query_options o = {.threads = 1, .memory_bytes = 1 << 18};
 	struct fixture f;
 	char *said;
 

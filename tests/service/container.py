@@ -42,7 +42,7 @@ class Container:
             self.close()
             raise unittest.SkipTest(f"no systemd came up in a container: {said[-300:]}") from e
 
-    def wait_for(self, condition, seconds=20):
+    def wait_for(self, condition, seconds=120):
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.nspawn.poll() is None:
             found = condition()
@@ -67,7 +67,7 @@ class Container:
         return ["nsenter", f"--target={self.leader}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--", *argv]
 
     def call(self, *argv):
-        return subprocess.run(self.command(*argv), capture_output=True, text=True, timeout=60, check=False,
+        return subprocess.run(self.command(*argv), capture_output=True, text=True, timeout=300, check=False,
                               stdin=subprocess.DEVNULL)
 
     def close(self):
@@ -75,7 +75,7 @@ class Container:
             os.kill(self.leader, signal.SIGKILL)
         else:
             self.nspawn.kill()
-        self.nspawn.wait(20)
+        self.nspawn.wait(300)
         os.unlink(f"{self.dir}/log")
         os.rmdir(f"{self.dir}/root")  # / is mounted there in nspawn's namespace alone; no rmtree() all the same
         os.rmdir(self.dir)

@@ -72,7 +72,7 @@ class Manager:
         """What was said until now has been heard, as it has before systemd starts a service again."""
         self.heard.clear()
         self.say(b"MARK=1")
-        self.heard.wait(10)
+        self.heard.wait(300)
 
     def say(self, text):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
@@ -91,7 +91,7 @@ class Manager:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**self.environment, "LISTEN_FDS": str(len(numbers)), "LISTEN_FDNAMES": ":".join(names),
                      "NOTIFY_SOCKET": f"{self.dir}/notify"})
-        if not self.ready.wait(20):
+        if not self.ready.wait(300):
             raise AssertionError(f"headraced was not ready: {self.said()}")
 
     def workers(self):
@@ -105,7 +105,7 @@ class Manager:
     def stop(self):
         """As systemctl restart does: a word to the service, and what is left is killed."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(20)
+        status = self.process.wait(300)
         self.kill_group()
         return status
 
@@ -114,9 +114,9 @@ class Manager:
         workers = self.workers() if self.process.poll() is None else []
         if service_first:
             self.process.kill()
-            self.process.wait(20)
+            self.process.wait(300)
         self.kill_group()
-        self.process.wait(20)
+        self.process.wait(300)
         for pid in workers:
             harness.wait_dead(pid)
 

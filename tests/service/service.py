@@ -69,7 +69,7 @@ class Service(harness.Case):
         return self.preloaded(harness.GENERATOR, data, str(files), str(blocks), job=job, uid=uid, env=env)
 
     def generated(self, process):
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0)
         return json.loads(out)
 

@@ -176,7 +176,7 @@ class Cluster:
         for child in reversed(self.children):
             child.send_signal(signal.SIGTERM)
         for child in self.children:
-            child.communicate(timeout=30)
+            child.communicate(timeout=300)
         for manager in self.managers.values():
             manager.close()
 
@@ -189,7 +189,7 @@ class Cluster:
 
     def run(self, *words, user="root", env=None, **how):
         return subprocess.run([*become(user), *words], env={**self.env, **(env or {})}, capture_output=True, text=True, check=False,
-                              timeout=60, **how)
+                              timeout=300, **how)
 
     def ask(self, *words, **how):
         done = self.run(*words, **how)

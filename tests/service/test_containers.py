@@ -57,7 +57,7 @@ class Containers(Service):
             ["setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "unshare", "--user", "--map-root-user", "--mount",
              "--pid", "--fork", "--kill-child", "/bin/sh", "-c", ENTER, "sh", root, *binds, *self.others, "--", "/usr/bin/env", "-i",
              *(f"{name}={value}" for name, value in environment.items()), *argv],
-            capture_output=True, text=True, timeout=60, check=False)
+            capture_output=True, text=True, timeout=300, check=False)
 
     def generators(self, done):
         """What those in a container that has ended say they did."""
@@ -102,7 +102,7 @@ class Containers(Service):
         return subprocess.run(
             ["unshare", "--mount", "sh", "-c", 'mount --bind / "$0" && exec podman "$@"', image, "--runtime=runc",
              "--cgroup-manager=cgroupfs", "run", "--rm", "--network=none", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024",
-             *volumes, *variables, *words, "--rootfs", f"{image}:O", *TWO], capture_output=True, text=True, timeout=60, check=False)
+             *volumes, *variables, *words, "--rootfs", f"{image}:O", *TWO], capture_output=True, text=True, timeout=300, check=False)
 
     def test_podman(self):
         if not shutil.which("podman") or not shutil.which("runc"):

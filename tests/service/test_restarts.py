@@ -189,7 +189,7 @@ class Restarts(Service):
                                   env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
         self.wait_for("the end to begin", lambda: self.job("600")["state"] == "ending")
         self.manager.kill()
-        _, said = ending.communicate(timeout=10)
+        _, said = ending.communicate(timeout=300)
         self.assertEqual(ending.returncode, 1)
         self.assertIn(b"closed the connection", said)
         self.manager.start()

@@ -119,7 +119,7 @@ class Jobs(Service):
             "ts = [threading.Thread(target=work) for _ in range(40)]\n"
             "[t.start() for t in ts]; [t.join() for t in ts]\n")
         process = self.preloaded("/usr/bin/python3", "-c", script, job="450")
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         self.end("450", "--linger", "5s")
         rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'")
         self.assertEqual(rows, [{"n": 8000}])
@@ -133,7 +133,7 @@ class Jobs(Service):
         script = "import subprocess\nfor _ in range(3): subprocess.run(['/bin/true'], env={})"
         for job, uid in (("460", OTHER), ("461", 0)):
             process = self.preloaded("/usr/bin/python3", "-c", script, job=job, uid=uid)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
             self.assertEqual(process.returncode, 0)
             self.end(job, "--linger", "5s")
         rows, _ = self.query("SELECT job, reason, exe, sum(count) AS n FROM losses JOIN processes USING (job, node, proc) GROUP BY ALL ORDER BY job")
@@ -274,7 +274,7 @@ class Live(Service):
         self.assertEqual(self.ask("level", "700", "trace", "--for", "1s").returncode, 0)
         self.assertEqual(self.job("700")["level"], "trace")
         self.wait_for("the level before", lambda: self.job("700")["level"] == "counters")
-        reads = int(process.communicate(timeout=30)[0])
+        reads = int(process.communicate(timeout=300)[0])
         self.end("700", "--linger", "5s")
         events, _ = self.query(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'")
         self.assertGreater(events[0]["n"], 100)
@@ -396,7 +396,7 @@ class Live(Service):
         self.manage()
         os.kill(self.manager.process.pid, signal.SIGSTOP)
         try:
-            done = subprocess.run([f"{HOOKS}/slurm/prolog"], capture_output=True, text=True, check=False, timeout=10, env=harness.clean_environment(
+            done = subprocess.run([f"{HOOKS}/slurm/prolog"], capture_output=True, text=True, check=False, timeout=300, env=harness.clean_environment(
                 SLURM_JOB_ID="1", SLURM_JOB_UID="0", HEADRACE_JOB_COMMAND=JOB, HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
         finally:
             os.kill(self.manager.process.pid, signal.SIGCONT)
@@ -436,7 +436,7 @@ class Live(Service):
         self.manage()
         self.begin("1")
         done = subprocess.run([os.environ["HR_HEADRACED"], "service", "--runtime", self.manager.run, "--spool", self.manager.spool],
-                              capture_output=True, text=True, check=False, timeout=20, env=harness.clean_environment())
+                              capture_output=True, text=True, check=False, timeout=300, env=harness.clean_environment())
         self.assertEqual(done.returncode, 1)
         self.assertIn("another headraced uses", done.stderr)
         self.assertEqual(self.job("1")["state"], "running")
@@ -452,7 +452,7 @@ class Live(Service):
         self.addCleanup(service.wait)
         self.addCleanup(service.terminate)
         holder.communicate()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 300
         while not os.path.exists(f"{self.dir}/other/control.sock") and time.monotonic() < end:
             time.sleep(0.02)
         self.assertIsNone(service.poll())

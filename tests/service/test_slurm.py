@@ -63,7 +63,7 @@ class Slurm(unittest.TestCase):
     def query(self, sql, job=None, user="root"):
         done = subprocess.run(
             [*slurm.become(user), harness.HEADRACE, "query", "--format", "json", *(["--job", job] if job else []), self.cluster.collector,
-             sql], env=harness.clean_environment(), capture_output=True, text=True, timeout=60, check=False)
+             sql], env=harness.clean_environment(), capture_output=True, text=True, timeout=300, check=False)
         if done.returncode == 69:
             self.skipTest("DuckDB is not installed: scripts/install-duckdb")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -12,7 +12,7 @@ import unittest
 SOURCE = os.environ["HR_SOURCE"]
 # What configuring asks for, by Spack's names.
 SPACK = {"PkgConfig": "pkgconfig", "PROTOC_C": "protobuf-c", "libuv": "libuv", "libzstd": "zstd", "libisal": "isa-l",
-         "libprotobuf-c": "protobuf-c", "openssl": "openssl", "sqlite3": "sqlite", "Threads": None}
+         "libprotobuf-c": "protobuf-c", "openssl": "openssl", "libcurl": "curl", "sqlite3": "sqlite", "Threads": None}
 
 
 class Recipe(unittest.TestCase):

@@ -49,7 +49,7 @@ class Storm(Service):
             born.append(self.reader(i, rng.random() < 0.5))
             time.sleep(rng.choice((0, 0, 0.002, 0.01)))
         for process in born:
-            self.assertEqual(process.wait(30), 0)
+            self.assertEqual(process.wait(300), 0)
         breaker.join()
         self.end("1", "--linger", "10s")
         rows, _ = self.query(f"SELECT count(DISTINCT path) AS n FROM events WHERE class = 'read' AND starts_with(path, '{self.data}/')")

@@ -211,7 +211,7 @@ class Installed(Case):
             self.wait_for("the next one", lambda old=before: self.property("headraced", "MainPID") not in (old, "0"))
             time.sleep(0.1)  # for the workload, not for headraced
         self.call("touch", *(f"{folder}/stop" for folder in folders))
-        files = [int(process.communicate(timeout=60)[0]) for process in running]
+        files = [int(process.communicate(timeout=300)[0]) for process in running]
         self.call("headrace", "job", "end", "--job", job, "--linger", "5s", "--drain", "20s")
         for folder, n in zip(folders, files):
             self.assertGreater(n, 10)

@@ -96,7 +96,7 @@ CASE(copies)
  */
 CASE(mapping_in_child)
 {
-	struct fake_daemon *d = harness_start(NULL, NULL);
+	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:1000", NULL);
 	struct hr_op op;
 	int fd, status;
 	pid_t pid;

@@ -1,37 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions: ranges, spans, marks, steps; what is left open; short ones added up. */
-#include "tests/shim/core/harness.h"
+/* Regions: ranges, spans, marks, steps; what is left open. */
+#include "tests/shim/core/regions.h"
 
 #include <pthread.h>
-#include <signal.h>
 
-#include "shim/core/clock.h"
-#include "shim/regions/region.h"
 #include "shim/core/sys.h"
-
-/* of CLOCK_MONOTONIC: 100 ms, which no loaded machine takes for a range */
-#define SHORT_TICKS 100000000
 
 static struct headrace_name a = {.name = "a", .domain = "test"}, b = {.name = "b"},
 			    wait_for = {.name = "w", .kind = HEADRACE_INPUT_WAIT};
-
-static const struct headrace_api *api(void)
-{
-	return headrace_api(HEADRACE_API_VERSION);
-}
-
-static struct fake_daemon *start(void)
-{
-	return harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
-}
-
-/* With ranges below 100 ms added up, and ticks that are nanoseconds. */
-static struct fake_daemon *start_short(uint32_t ticks)
-{
-	const struct fake_options o = {.monotonic = true, .short_ticks = ticks, .rings = 1};
-
-	return harness_start(&o, "HEADRACE_ON_FULL=wait:5000", NULL);
-}
 
 /* What a key is called in its session: kind letter, domain/category/name. */
 static const char *called(struct fake_daemon *d, const struct fake_record *of)
@@ -51,37 +27,6 @@ static const char *called(struct fake_daemon *d, const struct fake_record *of)
 		return out;
 	}
 	return "?";
-}
-
-/* Region number n, in the order of the rings. */
-static const struct fake_record *region(struct fake_daemon *d, size_t n)
-{
-	fake_settle(d);
-	for (size_t i = 0; i < fake_records(d); i++)
-		if (fake_record(d, i)->r.op == HR_CTL_REGION && n-- == 0)
-			return fake_record(d, i);
-	return NULL;
-}
-
-static uint64_t regions(struct fake_daemon *d)
-{
-	fake_settle(d);
-	return fake_count(d, HR_CTL_REGION);
-}
-
-/* How many regions records tell of, which are fewer; of one name or (NULL) of all. */
-static uint64_t told(struct fake_daemon *d, const struct headrace_name *name)
-{
-	uint64_t n = 0;
-
-	fake_settle(d);
-	for (size_t i = 0; i < fake_records(d); i++) {
-		const struct hr_record *r = &fake_record(d, i)->r;
-
-		if (r->op == HR_CTL_REGION && (name == NULL || r->file == name->reserved[0]))
-			n += r->asked;
-	}
-	return n;
 }
 
 static uint64_t dur(const struct hr_record *r)
@@ -145,6 +90,29 @@ CASE(stacks)
 	CHECK(regions(d) == 2);
 	CHECK(strcmp(called(d, region(d, 0)), "Btest//a") == 0 && region(d, 0)->r.fd == 0);
 	CHECK(strcmp(called(d, region(d, 1)), "B//b") == 0 && region(d, 1)->r.fd == 0);
+}
+
+/* A wait within another one is a range, so that its time is not added twice. */
+CASE(waits_nest)
+{
+	static struct headrace_name within = {.name = "n", .kind = HEADRACE_INPUT_WAIT};
+	const uint32_t kinds[] = {HEADRACE_RANGE, HEADRACE_RANGE, HEADRACE_INPUT_WAIT,
+				  HEADRACE_RANGE, HEADRACE_INPUT_WAIT};
+	struct fake_daemon *d = start();
+
+	api()->begin(&a);
+	api()->begin(&wait_for);
+	api()->begin(&b);
+	api()->begin(&within);
+	for (int i = 0; i < 4; i++)
+		api()->end("{}");
+	api()->begin(&within);
+	api()->end("{}");
+	CHECK(regions(d) == 5 && fake_bad(d) == 0);
+	for (size_t i = 0; i < 5; i++)
+		CHECK(region(d, i)->r.flags == (HR_REGION_KIND(kinds[i]) | HR_REGION_HAS_ARGS));
+	CHECK(strcmp(called(d, region(d, 0)), "B//n") == 0);
+	CHECK(strcmp(called(d, region(d, 4)), "G//n") == 0);
 }
 
 CASE(functions)
@@ -399,7 +367,7 @@ CASE(thread_death)
 	CHECK(regions(d) == 0);
 	while (hr__ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
 		usleep(1000);
-	CHECK(told(d, NULL) == 102 && regions(d) == 3 && fake_maps(d, 0) == 1);
+	CHECK(in_records(d, NULL) == 102 && regions(d) == 3 && fake_maps(d, 0) == 1);
 	CHECK(region(d, 0)->r.asked == 100 && region(d, 0)->r.fd == 2);
 	CHECK(strcmp(called(d, region(d, 1)), "B//b") == 0 && region(d, 1)->r.fd == 1);
 	CHECK(strcmp(called(d, region(d, 2)), "Btest//a") == 0 && region(d, 2)->r.fd == 0);
@@ -411,189 +379,13 @@ CASE(thread_death)
 	CHECK(fake_ring(d, 0, 0, 0)->region_depth == 0);
 }
 
-/* ---- short ones ---------------------------------------------------------------------------------- */
-
-static void range(struct headrace_name *name)
-{
-	api()->begin(name);
-	api()->end(NULL);
-}
-
-/* What is not told yet, of one name or (NULL) of all. */
-static uint64_t in_cells(struct fake_daemon *d, const struct headrace_name *name)
-{
-	const struct hr_region_short *cells = fake_ring(d, 0, 0, 0)->shorts;
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < HR_REGION_SHORTS; i++)
-		if (name == NULL || cells[i].key == name->reserved[0])
-			n += cells[i].count;
-	return n;
-}
-
-CASE(short_ranges)
-{
-	struct fake_daemon *d = start_short(SHORT_TICKS);
-	const int n = 20000 / SLOWER;
-	uint64_t from = hr__clock_ns(), sum = 0;
-
-	for (int i = 0; i < n; i++) {
-		range(&a);
-		api()->begin(&b);
-		range(&a);
-		api()->end(NULL);
-	}
-	for (unsigned i = 0; i < HR_REGION_SHORTS; i++)
-		sum += fake_ring(d, 0, 0, 0)->shorts[i].ticks;
-	CHECK(in_cells(d, NULL) == 3 * (uint64_t)n && regions(d) == 0);
-	CHECK(sum > 0 && sum <= 2 * (hr__clock_ns() - from)); /* b, and a in it */
-	api()->step(1); /* three more cells, which have room */
-	for (int i = 0; i < n; i++)
-		range(&a);
-	CHECK(in_cells(d, NULL) == 4 * (uint64_t)n && regions(d) == 0);
-}
-
-/* Ranges that overlap, as of a recursion: no sum is longer than the time that it is of. */
-CASE(short_ranges_that_overlap)
-{
-	struct fake_daemon *d = start_short(SHORT_TICKS);
-	const struct hr_region_short *cells;
-	uint64_t began[20];
-
-	range(&b); /* the thread has a ring now */
-	cells = fake_ring(d, 0, 0, 0)->shorts;
-	for (int i = 0; i < 20; i++)
-		began[i] = api()->now();
-	for (int i = 20; i-- > 0;) {
-		api()->passed(&a, began[i]);
-		for (unsigned k = 0; k < HR_REGION_SHORTS; k++)
-			CHECK(cells[k].count == 0 ||
-			      cells[k].ticks <= hr__clock_ticks() - cells[k].start_ticks);
-	}
-	CHECK(told(d, &a) + in_cells(d, &a) == 20 && in_cells(d, &a) >= 1);
-}
-
-#define MANY (HR_REGION_SHORTS + 5)
-static struct headrace_name names[MANY];
-
-static void name_many(void)
-{
-	static char text[MANY][8];
-
-	for (unsigned i = 0; i < MANY; i++) {
-		snprintf(text[i], sizeof(text[i]), "n%u", i);
-		names[i].name = text[i];
-	}
-}
-
-CASE(short_ranges_displaced)
-{
-	struct fake_daemon *d = start_short(SHORT_TICKS);
-	uint64_t n = 0;
-
-	name_many();
-	for (unsigned i = 0; i < MANY; i++)
-		for (unsigned k = 0; k <= i; k++, n++)
-			range(&names[i]);
-	/* The first ones went first, each as one record. */
-	CHECK(regions(d) == 5 && told(d, NULL) + in_cells(d, NULL) == n);
-	for (unsigned i = 0; i < 5; i++)
-		CHECK(region(d, i)->r.asked == i + 1 && region(d, i)->r.flags == HR_REGION_KIND(1));
-}
-
-/* Sums are not kept back for longer than a second (10,000 short_ticks) while the thread goes on. */
-CASE(short_ranges_age)
-{
-	const uint32_t ticks = 20000 * SLOWER; /* 20 us; "a second" is 200 ms */
-	struct fake_daemon *d = start_short(ticks);
-	double from = harness_now();
-	uint64_t n = 0;
-
-	while (harness_now() - from < 0.5 * SLOWER) {
-		range(&a);
-		n++;
-	}
-	range(&b);
-	CHECK(told(d, NULL) + in_cells(d, NULL) == n + 1);
-	CHECK(told(d, &a) > 0 && told(d, &b) == 0);
-	n = 0;
-	for (size_t i = 0; i < fake_records(d); i++)
-		n += fake_record(d, i)->r.op == HR_CTL_REGION && fake_record(d, i)->r.asked > 1;
-	CHECK(n >= 2); /* sums, now and then */
-}
-
-CASE(no_short_ranges)
-{
-	struct fake_daemon *d = start_short(5000000); /* 5 ms */
-
-	api()->begin(&a);
-	usleep(6000);
-	api()->end(NULL);
-	CHECK(regions(d) == 1);
-	api()->begin(&a);
-	api()->end("{}");
-	CHECK(regions(d) == 2);
-	range(&wait_for);
-	CHECK(regions(d) == 3 && region(d, 2)->r.flags == HR_REGION_KIND(HEADRACE_INPUT_WAIT));
-	hr__region_begin(&a, HR__REGIONS_API, &(struct hr__payload){1, 5});
-	hr__region_end(HR__REGIONS_API, NULL);
-	CHECK(regions(d) == 4 && strcmp(region(d, 3)->text, "{\"payload\":5}") == 0);
-	CHECK(in_cells(d, NULL) == 0);
-	fake_level(d, HR_LEVEL_OFF);
-	range(&a);
-	CHECK(regions(d) == 4 && in_cells(d, NULL) == 0);
-}
-
-/* Of a process that dies without a word nothing is missing. */
-CASE(short_ranges_of_the_dead)
-{
-	struct fake_daemon *d = start_short(SHORT_TICKS);
-	pid_t pid = t_fork();
-
-	if (pid == 0) {
-		for (int i = 0; i < 1000; i++)
-			range(&a);
-		raise(SIGKILL);
-	}
-	CHECK(waitpid(pid, NULL, 0) == pid);
-	CHECK(fake_sessions(d) == 1 && in_cells(d, NULL) == 1000 && regions(d) == 0);
-}
-
-static volatile uint64_t handled;
-
-static void on_alarm(int sig)
-{
-	(void)sig;
-	range(&names[handled++ % MANY]);
-}
-
-/* A handler's ranges are counted wherever it interrupts one: with more names than cells, one is always on its way. */
-CASE(short_ranges_and_signals)
-{
-	struct fake_daemon *d = start_short(SHORT_TICKS);
-	double from = harness_now();
-	uint64_t n = 0;
-
-	name_many();
-	range(&names[0]);
-	t_catch(on_alarm, 0);
-	t_timer(100 * SLOWER);
-	for (; n % MANY != 0 || harness_now() - from < 1; n++)
-		range(&names[n % MANY]);
-	t_timer(0);
-	for (unsigned i = 0; i < MANY; i++)
-		CHECK(told(d, &names[i]) + in_cells(d, &names[i]) ==
-		      n / MANY + handled / MANY + (i < handled % MANY) + (i == 0));
-	CHECK(handled > 100 && fake_ring(d, 0, 0, 0)->short_busy == 0);
-	CHECK(fake_lost(d, HR_CTL_REGION).count == 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ranges_nest),
 	    cmocka_unit_test(keys),
 	    cmocka_unit_test(stacks),
+	    cmocka_unit_test(waits_nest),
 	    cmocka_unit_test(functions),
 	    cmocka_unit_test(too_deep),
 	    cmocka_unit_test(level_off),
@@ -605,13 +397,6 @@ int main(void)
 	    cmocka_unit_test(a_step_that_was_none),
 	    cmocka_unit_test(fork_in_the_middle),
 	    cmocka_unit_test(thread_death),
-	    cmocka_unit_test(short_ranges),
-	    cmocka_unit_test(short_ranges_that_overlap),
-	    cmocka_unit_test(short_ranges_displaced),
-	    cmocka_unit_test(short_ranges_age),
-	    cmocka_unit_test(no_short_ranges),
-	    cmocka_unit_test(short_ranges_of_the_dead),
-	    cmocka_unit_test(short_ranges_and_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions that cannot be recorded are counted, steps that race lose nothing, and bad arguments do no harm. */
-#include "tests/shim/core/harness.h"
+#include "tests/shim/core/regions.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "shim/regions/region.h"
-
 #define THREADS 4
 #define TURNS	(20000 / SLOWER)
 
 static struct headrace_name a = {.name = "a"};
-
-static const struct headrace_api *api(void)
-{
-	return headrace_api(HEADRACE_API_VERSION);
-}
-
-static struct fake_daemon *start(void)
-{
-	return harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
-}
 
 /* One ring, and nobody gets another one. */
 static struct fake_daemon *start_one_ring(void)
@@ -43,12 +31,6 @@ static uint64_t kinds(struct fake_daemon *d, uint32_t kind)
 		n += r->op == HR_CTL_REGION && r->flags >> HR_REGION_KIND_SHIFT == kind;
 	}
 	return n;
-}
-
-static uint64_t regions(struct fake_daemon *d)
-{
-	fake_settle(d);
-	return fake_count(d, HR_CTL_REGION);
 }
 
 static uint64_t lost(struct fake_daemon *d)

@@ -417,10 +417,10 @@ CASE(descriptors_taken)
 #ifdef __SANITIZE_THREAD__
 	return; /* it rightly calls this a race of the program's */
 #endif
-	harness_start(&(struct fake_options){.silent = true}, NULL);
+	harness_start(&(struct fake_options){.silent = true}, "HEADRACE_ON_FULL=wait:1000", NULL);
 	harness_file("a", 10);
 	CHECK(pthread_create(&t, NULL, opens, NULL) == 0);
-	usleep(20000); /* it waits for an answer, 50 ms */
+	usleep(200000); /* it waits for an answer, one second */
 	last = open("a", O_RDONLY | O_CLOEXEC);
 	CHECK(last > 3);
 	hr_fd_clear_range(3, ~0u);

@@ -31,6 +31,7 @@ class Headrace(CMakePackage):
     depends_on("isa-l")
     depends_on("libuv")
     depends_on("openssl@3:")
+    depends_on("curl@7.66:")
     depends_on("xxhash")  # header only
     depends_on("zstd")
     depends_on("sqlite@3.40:")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns files into one C table: cmake -DOUT=file.c -DLIST=name -DFILES="a.sql;b.sql" -P embed.cmake
+# Turns files into one C table: cmake -DOUT=file.c -DLIST=name -DFILES="a.sql;b.sql" -DHEADER=file.h -DTYPE="struct x" -P embed.cmake
 # The table has the names of the files, without the extensions .sql and .verdict.sql.
 set(arrays "")
 set(rows "")
@@ -13,11 +13,11 @@ foreach(file IN LISTS FILES)
   string(APPEND rows "\t{\"${name}\", sql_${n}},\n")
   math(EXPR n "${n} + 1")
 endforeach()
-file(WRITE ${OUT}.new "/* Made by query/embed.cmake. */
-#include \"query/named.h\"
+file(WRITE ${OUT}.new "/* Made by cmake/embed.cmake. */
+#include \"${HEADER}\"
 
 ${arrays}
-const struct hr_named ${LIST}[] = {
+const ${TYPE} ${LIST}[] = {
 ${rows}\t{0, 0},
 };
 ")

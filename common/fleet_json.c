@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the answer as JSON. Scripts rely on the keys, which docs/fleet.md documents. */
-#include <string.h>
+/* Scripts rely on the keys, which docs/fleet.md documents. */
+#include "common/fleet_json.h"
 
-#include "cli/fleet/fleet.h"
-#include "common/text.h"
+#include <string.h>
 
 static void put_rate(struct hr_json *j, const Headrace__FleetRate *r)
 {
@@ -84,9 +83,35 @@ static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 	hr_json_end(j);
 }
 
-static void put_job(struct hr_json *j, const Headrace__FleetJob *m)
+static void put_silent(struct hr_json *j, const Headrace__FleetJob *m)
 {
-	hr_json_object(j, NULL);
+	if (m->silent_nodes > 0)
+		put_text(j, "silent_node", m->silent_node);
+	else
+		hr_json_null(j, "silent_node");
+	hr_json_uint(j, "silent_ms", m->silent_ms);
+}
+
+static void put_save(struct hr_json *j, const Headrace__FleetSave *s)
+{
+	if (!s) {
+		hr_json_null(j, "checkpoint");
+		return;
+	}
+	hr_json_object(j, "checkpoint");
+	put_text(j, "node", s->node);
+	hr_json_plus1(j, "rank", s->rank_plus1);
+	hr_json_uint(j, "dur_ns", s->dur_ns);
+	if (s->usual_ns > 0)
+		hr_json_uint(j, "usual_ns", s->usual_ns);
+	else
+		hr_json_null(j, "usual_ns");
+	hr_json_end(j);
+}
+
+void hr_fleet_json_job(struct hr_json *j, const char *key, const Headrace__FleetJob *m)
+{
+	hr_json_object(j, key);
 	put_text(j, "cluster", m->cluster);
 	put_text(j, "job", m->job);
 	hr_json_uint(j, "attempt", m->attempt);
@@ -95,6 +120,7 @@ static void put_job(struct hr_json *j, const Headrace__FleetJob *m)
 	put_text(j, "user", m->user);
 	hr_json_uint(j, "nodes", m->nodes);
 	hr_json_uint(j, "silent_nodes", m->silent_nodes);
+	put_silent(j, m);
 	hr_json_uint(j, "processes", m->processes);
 	hr_json_uint(j, "ranks", m->ranks);
 	hr_json_uint(j, "training_loops", m->loops);
@@ -104,7 +130,9 @@ static void put_job(struct hr_json *j, const Headrace__FleetJob *m)
 	put_rate(j, m->rate);
 	put_rank(j, m->rank);
 	put_folder(j, m->folder);
+	put_save(j, m->save);
 	put_mounts(j, m->n_mounts, m->mounts, false);
+	hr_json_uint(j, "stuck_total", m->stuck_total);
 	hr_json_array(j, "stuck");
 	for (size_t i = 0; i < m->n_stuck; i++)
 		if (m->stuck[i]->op != NULL)
@@ -131,7 +159,7 @@ void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet)
 	put_rate(&j, fleet->rate);
 	hr_json_array(&j, "jobs");
 	for (size_t i = 0; i < fleet->n_jobs; i++)
-		put_job(&j, fleet->jobs[i]);
+		hr_fleet_json_job(&j, NULL, fleet->jobs[i]);
 	hr_json_end(&j);
 	put_mounts(&j, fleet->n_mounts, fleet->mounts, true);
 	hr_json_end(&j);

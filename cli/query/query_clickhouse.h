@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query_clickhouse.h - questions to clickhouse://HOST/DATABASE
+ *
+ * A question about all jobs is SQL of ClickHouse: the user's own, or that of clickhouse/fleet/. For
+ * a question about one job (--job), the frames of the job become a temporary store, so that all
+ * named queries and all tables give the same answers as on a store.
+ *
+ * The main thread only. All functions report failures.
+ */
+#ifndef HEADRACE_CLI_QUERY_QUERY_CLICKHOUSE_H
+#define HEADRACE_CLI_QUERY_QUERY_CLICKHOUSE_H
+
+#include "cli/query/query_request.h"
+
+/* clickhouse/fleet/: sorted by name; ends with a NULL name. */
+extern const struct hr_named hr_fleet_queries[];
+
+/* Answers a question about all jobs. Returns the exit status. */
+int hr_query_fleet(const struct hr_query_request *r, const char *address);
+
+/*
+ * Copies the frames of a job into a temporary store. Returns an exit status; after 0, *ret is its
+ * path (malloc'ed), which the caller removes.
+ */
+int hr_query_pull(const char *address, const char *job, char **ret);
+
+#endif

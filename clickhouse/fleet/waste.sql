@@ -1,0 +1,35 @@
+-- Jobs by the time that their training waited for input
+-- arg days COUNT 30: only jobs that began in the last so many days
+-- arg top COUNT 20: maximum number of jobs
+-- shown: job user wait_hours wait_percent worst_percent procs loop_hours start
+-- column job, user: number of the user, if the name is unknown
+-- column wait_hours: time that training processes waited for input, summed over processes. One process per GPU is usual:
+-- these are GPU-hours only if each process uses one GPU, and if the GPU idles meanwhile
+-- column loop_hours, wait_percent: time in training loops, the time from the first to the last step or wait of each such process; and the share of wait_hours in it
+-- column worst_percent: this share in the process with the largest one
+-- column procs: training processes that reported waits (PyTorch does this automatically)
+-- column start: begin of the job (UTC)
+-- column attempt, cluster: number of requeues (from 0), cluster
+SELECT job, owner AS user, wait_ns / 3.6e12 AS wait_hours, 100 * wait_ns / loop_ns AS wait_percent, worst AS worst_percent, procs,
+       loop_ns / 3.6e12 AS loop_hours, toDateTime(intDiv(began_ns, 1000000000), 'UTC') AS start, attempt, cluster
+FROM (
+    SELECT cluster, job, attempt, sum(proc_wait_ns) AS wait_ns, sum(proc_loop_ns) AS loop_ns, count() AS procs, max(100 * proc_wait_ns / proc_loop_ns) AS worst
+    FROM (SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
+                 greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
+          FROM regions
+          WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
+            AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes
+                                              WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
+          GROUP BY cluster, job, attempt, stream, proc
+          HAVING proc_wait_ns > 0)
+    GROUP BY cluster, job, attempt
+) AS waits ALL INNER JOIN (
+    SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner, minIf(start_ns, start_ns > 0) AS began_ns
+    FROM job_events
+    WHERE day >= today() - toUInt32($days) - 1
+    GROUP BY cluster, job, attempt
+    HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000
+) AS job_list USING (cluster, job, attempt)
+ORDER BY wait_ns DESC, job, attempt, cluster
+LIMIT $top
+SETTINGS enable_optimize_predicate_expression = 1

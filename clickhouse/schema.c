@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clickhouse/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clickhouse/block.h"
+#include "clickhouse/embedded.h"
+#include "common/cause.h"
+#include "common/ops.h"
+#include "common/region.h"
+
+#define VIEW "\n-- view "
+
+/* ---- tables ---- */
+
+/* Times and numbers that grow compress better as differences; frames are compressed already. */
+static const char *codec_of(const struct hr_ch_column_info *c)
+{
+	if (strcmp(c->name, "frame") == 0)
+		return " CODEC(NONE)";
+	return c->type == HR_CH_TIME ? " CODEC(Delta(8), ZSTD(1))" : " CODEC(ZSTD(1))";
+}
+
+static void print_table(const struct hr_ch_schema *s, const struct hr_ch_table_info *t, FILE *to)
+{
+	fprintf(to, "CREATE TABLE IF NOT EXISTS `%s`.%s_rows", s->database, t->name);
+	for (unsigned i = 0; i < t->n_columns; i++) {
+		const struct hr_ch_column_info *c = hr_ch_column(t, i);
+
+		fprintf(to, "%s%s %s%s", i > 0 ? ", " : " (", c->name, hr_ch_type_name(c->type),
+			s->old ? "" : codec_of(c));
+	}
+	if (s->replicated)
+		fprintf(to,
+			")\nENGINE = ReplicatedMergeTree('/clickhouse/tables/{shard}/%s/%s_rows', "
+			"'{replica}')",
+			s->database, t->name);
+	else
+		fprintf(to, ")\nENGINE = MergeTree()");
+	fprintf(to, " PARTITION BY day ORDER BY (%s)", t->key);
+	if (s->keep_days > 0 && !s->old)
+		fprintf(to, " TTL day + INTERVAL %llu DAY", (unsigned long long)s->keep_days);
+	/* A reader reads whole granules, and a frame can have megabytes. */
+	if (t == &hr_ch_tables[HR_CH_TABLE_frames])
+		fputs(" SETTINGS index_granularity = 16", to);
+	fputs(";\n", to);
+}
+
+/* ---- views ---- */
+
+/* Writes an expression that replaces the number in a column by its name. */
+typedef const char *name_of(unsigned number);
+
+static void put_names(const char *column, unsigned n, name_of *name, FILE *to)
+{
+	fprintf(to, "transform(%s, [", column);
+	for (unsigned i = 0, written = 0; i < n; i++)
+		if (name(i))
+			fprintf(to, "%s%u", written++ > 0 ? "," : "", i);
+	fputs("], [", to);
+	for (unsigned i = 0, written = 0; i < n; i++)
+		if (name(i))
+			fprintf(to, "%s'%s'", written++ > 0 ? "," : "", name(i));
+	fputs("], '')", to);
+}
+
+static const char *op_name(unsigned op)
+{
+	return hr_op_info((uint16_t)op)->name;
+}
+
+static const char *op_api(unsigned op)
+{
+	return op_name(op) ? hr_api_name(hr_op_info((uint16_t)op)->api) : NULL;
+}
+
+static const char *op_class(unsigned op)
+{
+	return op_name(op) ? hr_class_name(hr_op_info((uint16_t)op)->class) : NULL;
+}
+
+#define KINDS_MAX 64u
+
+/*
+ * Writes the valid rows (sink.h) of a table on one server, as a subquery. n: length of the name.
+ * One subquery has both arrays, because a generation can begin between two: a question would fail.
+ * Old releases do not apply conditions on `day` inside a subquery with WITH, so they have two.
+ */
+static void put_rows(const struct hr_ch_schema *s, const char *table, size_t n, FILE *to)
+{
+	fputc('(', to);
+	if (!s->old)
+		fprintf(to,
+			"WITH (SELECT (groupArray(stream_generation), groupArray(end_seq)) FROM "
+			"`%s`.generation_ends) AS all_ends ",
+			s->database);
+	fprintf(
+	    to,
+	    "SELECT * FROM `%1$s`.%2$.*3$s_rows WHERE seq < transform(bitXor(stream, generation), ",
+	    s->database, table, (int)n);
+	if (s->old)
+		fprintf(to,
+			"(SELECT groupArray(stream_generation) FROM (SELECT * FROM "
+			"`%1$s`.generation_ends ORDER BY stream_generation)), (SELECT "
+			"groupArray(end_seq) FROM (SELECT * FROM `%1$s`.generation_ends ORDER BY "
+			"stream_generation))",
+			s->database);
+	else
+		fputs("tupleElement(all_ends, 1), tupleElement(all_ends, 2)", to);
+	fputs(", toUInt64(18446744073709551615))) AS r", to);
+}
+
+/* ---- words of views.sql ---- */
+
+static void put_database(const struct hr_ch_schema *s, FILE *to)
+{
+	fprintf(to, "`%s`", s->database);
+}
+
+static void put_common(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	fputs("day, cluster, job, attempt, node, stream", to);
+}
+
+static void put_none(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	fputs("toInt64('-9223372036854775808')", to);
+}
+
+static void put_op(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	put_names("op_id", HR_OP_MAX, op_name, to);
+}
+
+static void put_api(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	put_names("op_id", HR_OP_MAX, op_api, to);
+}
+
+static void put_class(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	put_names("op_id", HR_OP_MAX, op_class, to);
+}
+
+static void put_cause(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	put_names("cause_id", HR_CAUSE_END, hr_cause_name, to);
+}
+
+static void put_kind(const struct hr_ch_schema *s, FILE *to)
+{
+	(void)s;
+	put_names("kind_id", KINDS_MAX, hr_region_kind_name, to);
+}
+
+/* Writes the ids of the ops with one of two rules for the number of bytes. */
+static void put_ops_with(enum hr_bytes_rule a, enum hr_bytes_rule b, FILE *to)
+{
+	fputs("op_id IN (0", to);
+	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
+		const struct hr_op_info *info = hr_op_info(op);
+
+		if (info->name && (info->bytes_rule == a || info->bytes_rule == b))
+			fprintf(to, ",%u", op);
+	}
+	fputc(')', to);
+}
+
+/* The same as hr_bytes_moved(): NULL for operations without bytes, and for those without a result. */
+static void put_bytes(const struct hr_ch_schema *s, FILE *to)
+{
+	fputs("nullIf(multiIf(r.result = ", to);
+	put_none(s, to);
+	fputs(", toInt64(-1), ", to);
+	put_ops_with(HR_BYTES_RET, HR_BYTES_RET, to);
+	fputs(", greatest(r.result, toInt64(0)), ", to);
+	put_ops_with(HR_BYTES_ITEMS, HR_BYTES_ITEMS, to);
+	fputs(", greatest(r.result, toInt64(0)) * toInt64(flags), ", to);
+	put_ops_with(HR_BYTES_ASKED, HR_BYTES_ASKED, to);
+	fputs(", if(r.result < 0 OR r.asked = toUInt64('18446744073709551615'), toInt64(0), "
+	      "toInt64(r.asked)), toInt64(-1)), -1)",
+	      to);
+}
+
+static const struct {
+	const char *word;
+	void (*put)(const struct hr_ch_schema *s, FILE *to);
+} words[] = {
+    {"db", put_database}, {"common", put_common}, {"none", put_none},
+    {"op", put_op},	  {"api", put_api},	  {"class", put_class},
+    {"cause", put_cause}, {"kind", put_kind},	  {"bytes", put_bytes},
+};
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+	return strlen(word) == n && strncmp(text, word, n) == 0;
+}
+
+/* Writes the text of a view, and replaces `$word` and `$rows(TABLE)`. */
+static void put_view(const struct hr_ch_schema *s, const char *text, size_t n, FILE *to)
+{
+	for (size_t i = 0; i < n;) {
+		const char *word = text + i + 1;
+		size_t length = text[i] == '$' ? strspn(word, "abcdefghijklmnopqrstuvwxyz") : 0;
+
+		if (text[i] != '$') {
+			fputc(text[i++], to);
+			continue;
+		}
+		i += 1 + length;
+		for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
+			if (is_word(word, length, words[k].word))
+				words[k].put(s, to);
+		if (is_word(word, length, "rows")) {
+			size_t name = strcspn(word + length, ")");
+
+			put_rows(s, word + length + 1, name - 1, to);
+			i += name + 1;
+		}
+	}
+}
+
+/* Prints one view, and on a cluster the table over all its shards. */
+static void print_view(const struct hr_ch_schema *s, const char *name, size_t name_bytes,
+		       const char *text, size_t n, FILE *to)
+{
+	bool spread = s->cluster && strncmp(name, "generation_ends", name_bytes) != 0;
+	const char *suffix = spread ? "_shard" : "";
+
+	/* A view is replaced, because a later release may have more columns. */
+	fprintf(to, "DROP TABLE IF EXISTS `%s`.%.*s%s", s->database, (int)name_bytes, name, suffix);
+	fprintf(to, ";\nCREATE VIEW `%s`.%.*s%s", s->database, (int)name_bytes, name, suffix);
+	fputs(" AS ", to);
+	put_view(s, text, n, to);
+	fputs(";\n", to);
+	if (!spread)
+		return;
+	fprintf(to, "DROP TABLE IF EXISTS `%s`.%.*s", s->database, (int)name_bytes, name);
+	fprintf(to, ";\nCREATE TABLE `%1$s`.%2$.*3$s", s->database, name, (int)name_bytes);
+	fprintf(to,
+		" AS `%1$s`.%2$.*3$s_shard ENGINE = Distributed(%4$s, '%1$s', '%2$.*3$s_shard');\n",
+		s->database, name, (int)name_bytes, s->cluster);
+}
+
+static void print_views(const struct hr_ch_schema *s, FILE *to)
+{
+	const char *at = strstr(hr_ch_views[0].text, VIEW);
+
+	while (at) {
+		const char *name = at + strlen(VIEW), *text = strchr(name, '\n') + 1;
+		const char *next = strstr(text, VIEW);
+		size_t n = next ? (size_t)(next - text) : strlen(text);
+
+		while (n > 0 && text[n - 1] == '\n')
+			n--;
+		print_view(s, name, strcspn(name, ":"), text, n, to);
+		at = next;
+	}
+}
+
+void hr_ch_schema_print(const struct hr_ch_schema *s, FILE *to)
+{
+	fprintf(to, "CREATE DATABASE IF NOT EXISTS `%s`", s->database);
+	fputs(";\n", to);
+	for (unsigned i = 0; i < HR_CH_TABLES; i++)
+		print_table(s, &hr_ch_tables[i], to);
+	print_views(s, to);
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""headrace-collector --sink and `headrace query clickhouse://`, with real runs: equal answers, hostile names, users, TLS, other servers."""
+
+import base64
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import unittest
+
+import engines
+
+sys.path.insert(0, os.path.join(engines.SOURCE, "tests", "cli"))
+import harness  # pylint: disable=wrong-import-position
+
+NOBODY = 65534
+HOSTILE_JOB = "o'b\\'; DROP TABLE events_rows; --"
+# Reads files whose names are hostile for SQL, terminals and formats.
+PROGRAM = r"""
+import os, sys
+for name in (b"plain", b"it's", b'say "x"', b"back\\slash", b"line\nend\ttab", b"\xff\xfe", b"'); DROP TABLE x; --", "ü€".encode()):
+    path = os.fsencode(sys.argv[1]) + b"/" + name
+    with open(path, "wb") as f: f.write(b"x" * 1000)
+    with open(path, "rb") as f:
+        while f.read(300): pass
+"""
+
+
+def tls_front(case, target, password):
+    """A server with TLS that asks for a user, before a server of ClickHouse. Returns port and the file with its certificate."""
+    pem = f"{case.dir}/front.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                    "-keyout", pem + ".key", "-out", pem], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, pem + ".key")
+    listener = context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True, do_handshake_on_connect=False)
+    case.addCleanup(listener.close)
+    want = b"basic " + base64.b64encode(b"writer:" + password.encode()).lower()
+
+    def serve(client):
+        with client:
+            try:
+                client.do_handshake()
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    part = client.recv(65536)
+                    if not part:
+                        return
+                    data += part
+                if want not in data.lower():
+                    body = int(data.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+                    while len(data.split(b"\r\n\r\n", 1)[1]) < body:
+                        data += client.recv(65536)
+                    client.sendall(b"HTTP/1.1 401 Unauthorized\r\nX-ClickHouse-Server-Display-Name: x\r\nContent-Length: 12\r\n\r\nwrong user.\n")
+                    return
+                at = data.lower().index(b"authorization:")  # the server behind has no such user
+                data = data[:at] + data[data.index(b"\r\n", at) + 2:]
+                with socket.create_connection(target) as server:
+                    server.sendall(data)
+
+                    def rest():
+                        try:
+                            while part := client.recv(1 << 16):
+                                server.sendall(part)
+                        except OSError:
+                            pass
+                    threading.Thread(target=rest, daemon=True).start()
+                    while part := server.recv(1 << 16):
+                        client.sendall(part)
+            except OSError:
+                pass
+
+    def accept():
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(client,), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+    return listener.getsockname()[1], pem
+
+
+class Sink(harness.Case):
+    def start_engine(self, engine):
+        why = engines.missing(engine)
+        if why:
+            self.skipTest(why)
+        self.urls = engines.start(self.addCleanup, engine, f"{self.dir}/clickhouse")
+        engines.create(self.urls, "h", *(["--old"] if engine == "old" else []))
+        self.clickhouse = f"clickhouse://{self.urls[0].removeprefix('http://')}/h"
+
+    def collector(self, name="collector"):
+        collector = engines.Collector(self.urls, "h", f"{self.dir}/{name}.log")
+        self.addCleanup(collector.stop)
+        return collector
+
+    def record(self, address, job, *words, status=0, user=None):
+        """A real run into a collector. Returns its messages."""
+        command = [harness.HEADRACE, "run", "-o", address, "--job", job, "--drain", "240s", "--label", "it's=\\x", "--", "/usr/bin/python3", "-c", *words]
+        if user is not None:
+            command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *command]
+        folder = f"{self.dir}/user{user or 0}"
+        os.makedirs(folder, 0o700, exist_ok=True)
+        os.chown(folder, user or 0, -1) if os.geteuid() == 0 else None
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+                              env=harness.clean_environment(HEADRACE_SPOOL=f"{folder}/spool", HEADRACE_RUNTIME=folder))
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def query(self, *words, status=0):
+        done = subprocess.run([harness.HEADRACE, "query", *words], cwd=self.dir, capture_output=True, text=True, check=False, timeout=300,
+                              env=harness.clean_environment())
+        self.assertEqual(done.returncode, status, (words, done.stdout, done.stderr))
+        return done.stdout if status == 0 else done.stderr
+
+    def check_same_answers(self, engine):
+        """A run with hostile names goes into a store; the store goes into ClickHouse: all answers are equal."""
+        self.start_engine(engine)
+        data = self.data
+        normal = harness.start_collector(self)
+        self.record(normal, HOSTILE_JOB, PROGRAM, data)
+        store = f"{self.dir}/collected"
+        engines.fill(self.urls, "h", store, self.dir)
+        for question in engines.QUESTIONS:
+            want = self.query(store, "--job", HOSTILE_JOB, *question, "--format", "json")
+            got = self.query(self.clickhouse, "--job", HOSTILE_JOB, *question, "--format", "json")
+            self.assertEqual(got, want, question)
+        rows = json.loads(self.query(self.clickhouse, "SELECT f.path AS path, reads, bytes FROM (SELECT stream, file, sum(reads) AS reads, sum(bytes_read) AS bytes "
+                                     "FROM file_records WHERE bytes_written = 1000 OR bytes_read > 0 GROUP BY stream, file) AS r ANY INNER JOIN files AS f "
+                                     f"USING (stream, file) WHERE f.path LIKE '{data}/%' ORDER BY path", "--format", "json"))
+        want = json.loads(self.query(store, f"SELECT path, sum(reads) AS reads, sum(bytes_read) AS bytes FROM file_records WHERE path LIKE '{data}/%' "
+                                     "GROUP BY path ORDER BY path", "--format", "json"))
+        self.assertEqual(sorted(map(str, rows)), sorted(str({k: int(v) if k != "path" else v for k, v in row.items()}) for row in want))
+        self.assertEqual(len(rows), 8)
+
+    def test_same_answers_old(self):
+        self.check_same_answers("old")
+
+    def test_same_answers_present(self):
+        self.check_same_answers("present")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: to be another user")
+    def test_users(self):
+        """A user can neither write into the job of another, nor of root; the rows carry the user that the kernel knows."""
+        self.start_engine("old")
+        collector = self.collector()
+        os.chmod(self.dir, 0o755)
+        self.record(collector.address, "mine", "pass", user=NOBODY)
+        self.record(collector.address, "roots", "pass")
+        said = self.record(collector.address, "roots", "pass", user=NOBODY)
+        self.assertIn("belongs to another user", said)
+        said = self.record(collector.address, "mine", "pass", user=NOBODY - 1)
+        self.assertIn("belongs to another user", said)
+        rows = json.loads(self.query(self.clickhouse, "SELECT job, max(uid) AS uid, uniqExact(stream) AS streams FROM job_events GROUP BY job ORDER BY job",
+                                     "--format", "json"))
+        self.assertEqual([(r["job"], r["uid"], int(r["streams"])) for r in rows], [("mine", NOBODY, 1), ("roots", 0, 1)])
+        owners = self.query(self.clickhouse, "SELECT DISTINCT job, uid FROM frames_rows ORDER BY job", "--format", "csv").split()
+        self.assertEqual(owners, ["job,uid", f"mine,{NOBODY}", "roots,0"])
+
+    def test_tls_and_password(self):
+        self.start_engine("old")
+        host, port = self.urls[0].removeprefix("http://").split(":")
+        front, pem = tls_front(self, (host, int(port)), "s3cr et'%&")
+        with open(f"{self.dir}/password", "w", encoding="utf-8") as f:
+            f.write("s3cr et'%&\n")
+        good = f"clickhouse://writer@localhost:{front}/h?tls=yes&ca={pem}&password_file={self.dir}/password"
+        self.assertEqual(json.loads(self.query(good, "SELECT 1 AS one", "--format", "json")), [{"one": 1}])
+        self.assertIn("certificate", self.query(good.replace(f"&ca={pem}", ""), "SELECT 1", status=1))
+        self.assertIn("wrong user", self.query(good.split("&password")[0], "SELECT 1", status=1))
+        said = self.query(f"clickhouse://writer@localhost:{front}/h?password_file={self.dir}/none", "SELECT 1", status=2)
+        self.assertIn("cannot read a password", said)
+        log = f"{self.dir}/tls.log"
+        with open(log, "wb") as to:
+            process = subprocess.Popen([os.environ["HR_COLLECTOR"], "--sink", good, "--listen", "tcp://127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=to)
+        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.terminate)
+        self.wait_for("the collector", lambda: "listening on" in open(log, encoding="utf-8").read())
+        address = open(log, encoding="utf-8").read().split("listening on ")[1].split()[0]
+        self.record(address, "secret", "pass")
+        self.assertEqual(self.query(self.clickhouse, "SELECT DISTINCT job FROM frames", "--format", "csv").split(), ["job", "secret"])
+
+    def test_mistakes(self):
+        """Each says what is wrong, and what to do."""
+        self.start_engine("old")
+        url = self.clickhouse
+        for words, said in [
+            ([url, "ops"], "a question about one job"), ([url, "usres"], "did you mean 'users'"), ([url, "--job", "none", "ops"], "has no job none"),
+            ([url, "hot", "tpo=5"], "tpo"), ([url, "hot", "top=x"], "top"), ([url, "SELECT nothing FROM events"], "refuses"),
+            ([url.replace("/h", "/other"), "jobs"], "refuses"), ([url, url, "jobs"], "separately"), (["clickhouse://127.0.0.1:1/h", "jobs"], "does not answer"),
+            (["clickhouse://user:word@x/h", "jobs"], "password_file"), (["clickhouse://x/h?tsl=yes", "jobs"], "valid are"), (["clickhouse://x", "jobs"], "database"),
+        ]:
+            done = subprocess.run([harness.HEADRACE, "query", *words], capture_output=True, text=True, check=False, timeout=300, cwd=self.dir,
+                                  env=harness.clean_environment())
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertIn(said, done.stderr, words)
+            self.assertEqual(done.stdout, "", words)
+        for address, said in [(self.clickhouse.replace("/h", "/none"), "headrace-collector schema clickhouse"), ("clickhouse://x/a'b", "letters, digits and _")]:
+            done = subprocess.run([os.environ["HR_COLLECTOR"], "--sink", address, "--listen", "tcp://127.0.0.1:0"], capture_output=True, text=True, check=False, timeout=300)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+            done = subprocess.run([os.environ["HR_COLLECTOR"], "--sink", address, "--check-config"], capture_output=True, text=True, check=False, timeout=300)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr)
+        subprocess.run([os.environ["HR_COLLECTOR"], "--sink", self.clickhouse, "--check-config"], check=True, timeout=300)
+
+    def test_formats(self):
+        self.start_engine("old")
+        collector = self.collector()
+        self.record(collector.address, "formats", "pass")
+        sql = "SELECT op, count() AS n, sum(bytes) AS b, 'a,\"b' AS text FROM events WHERE op = 'close' GROUP BY op"
+        n = json.loads(self.query(self.clickhouse, sql, "--format", "json"))[0]["n"]
+        self.assertEqual(self.query(self.clickhouse, sql, "--format", "csv"), f'op,n,b,text\nclose,{n},,"a,""b"\n')
+        self.assertIn("NULL", self.query(self.clickhouse, sql))
+        self.assertIn("close", self.query(self.clickhouse, sql, "--format", "list"))
+        table = self.query(self.clickhouse, "jobs")
+        self.assertIn("formats", table)
+        self.assertIn("more columns: --all-columns", table)
+        self.query(self.clickhouse, sql, "--format", "csv", "-o", f"{self.dir}/answer.csv")
+        with open(f"{self.dir}/answer.csv", encoding="utf-8") as f:
+            self.assertIn(f"close,{n}", f.read())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

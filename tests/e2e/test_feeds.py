@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Loaders of other frameworks than torch: waits against the clock of the loop; steps, epochs, checkpoints and ranks.
+
+HR_TEST_PYTHON names a Python that has them: tensorflow, jax and optax, keras, grain, orbax-checkpoint, datasets, webdataset,
+mosaicml-streaming, ray, nvidia-dali and torch. A framework that it lacks is skipped.
+"""
+
+import json
+import os
+import socket
+
+import harness
+
+PYTHON = harness.TEST_PYTHON
+SCRIPT = os.path.join(harness.WORKLOADS, "train_feeds.py")
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "RAY_USAGE_STATS_ENABLED": "0"}
+SAME = 0.05  # waits differ by at most this share from the clock of the loop
+# A loader may start its workers in the loop's first request. headrace reports this time as a range of its own.
+STARTS = "DataLoader.__iter__"
+
+
+class Training(harness.Case):
+    """Runs a loop of train_feeds.py."""
+
+    def train(self, loop, *modules, starts=False):
+        """Trains, and compares steps, epochs and waits. starts: the clock includes the start of workers."""
+        harness.need_modules(*modules, **OFFLINE)
+        out = os.path.join(self.folder.log, "out")
+        os.mkdir(out)
+        made = os.path.join(self.folder.log, "made")
+        traced = self.headrace([PYTHON, SCRIPT, loop, out], timeout=300, MADE=made, **OFFLINE)
+        self.assertEqual(traced.result.returncode, 0, traced.result.stderr[-2000:])
+        report = json.loads(traced.result.stdout.splitlines()[-1])
+        # The processes and threads that made batches are all recorded.
+        size = os.path.getsize(made) if os.path.exists(made) else 0
+        written = traced.sql(f"SELECT count(*) AS n, coalesce(sum(bytes), 0) AS bytes FROM events WHERE class = 'write' AND path = '{made}'")[0]
+        self.assertEqual((int(written["n"]), int(written["bytes"])), (size, size))
+        for table in ("step", "epoch"):
+            if table + "s" in report:
+                numbers = [int(row["n"]) for row in traced.sql(f"SELECT {table} AS n FROM regions WHERE kind = '{table}' ORDER BY start_ns")]
+                self.assertEqual(numbers, list(range(report[table + "s"])), table)
+        if "waited" in report:
+            also = f"OR name = '{STARTS}'" if starts else ""
+            waits = float(traced.sql(f"SELECT coalesce(sum(dur_ns), 0) / 1e9 AS s FROM regions WHERE kind = 'input_wait' {also}")[0]["s"])
+            self.assertGreaterEqual(waits, (1 - SAME) * report["waited"] - 0.001)
+            self.assertLessEqual(waits, (1 + SAME) * report.get("most", report["waited"]) + 0.001)
+        return report, traced
+
+
+class Mapped(Training):
+    def test_memmap(self):
+        self.train("memmap", "numpy", "torch")
+
+
+class Feeds(Training):
+    def test_tensorflow(self):
+        report, traced = self.train("tensorflow", "tensorflow")
+        validation = traced.sql("SELECT count(*) AS n FROM regions WHERE kind = 'input_wait' AND step IS NULL")
+        self.assertGreaterEqual(int(validation[0]["n"]), 2 * 3)
+        self.assertGreater(report["waited"], 0)
+
+    def test_keras_on_tensorflow(self):
+        """Compiled code waits: libheadrace.so records it."""
+        report, traced = self.train("keras_tensorflow", "keras", "tensorflow")
+        self.assertGreater(report["waited"], 4)
+        [row] = self.ask(traced, "input-wait")
+        self.assertGreaterEqual(float(row["wait_s"]), (1 - SAME) * report["waited"])
+
+    def test_keras_on_jax(self):
+        self.train("keras_jax", "keras", "jax")
+
+    def test_keras_on_torch(self):
+        self.train("keras_torch", "keras", "torch", starts=True)
+
+    def test_jax_and_a_data_loader(self):
+        self.train("jax_torch", "jax", "optax", "torch")
+
+    def test_jax_and_tf_data(self):
+        self.train("jax_tfds", "jax", "optax", "tensorflow")
+
+    def test_grain_data_set(self):
+        self.train("grain_dataset", "jax", "optax", "grain")
+
+    def test_grain_workers(self):
+        """The loop waits for the start of worker processes, and headrace knows which worker made a batch."""
+        _, traced = self.train("grain_workers", "jax", "optax", "grain")
+        fetches = traced.sql("SELECT json_extract(args, '$.worker')::INT AS number, count(*) AS n, count(DISTINCT json_extract(args, '$.batch')) AS batches"
+                             " FROM regions WHERE kind = 'fetch' AND json_extract(args, '$.batch')::INT < 20 GROUP BY number ORDER BY number")
+        self.assertEqual([(int(row["number"]), int(row["n"]), int(row["batches"])) for row in fetches], [(0, 20, 10), (1, 20, 10)])
+        [row] = self.ask(traced, "input-wait")
+        self.assertEqual(row["mostly"], "worker_start")
+
+    def test_data_sets_of_hugging_face(self):
+        self.train("hugging_face", "datasets", "torch")
+
+    def test_data_sets_of_hugging_face_in_a_loader(self):
+        self.train("hugging_face_loader", "datasets", "torch")
+
+    def test_webdataset(self):
+        self.train("webdataset", "webdataset", "torch", starts=True)
+
+    def test_mosaic_streaming(self):
+        self.train("mosaic", "streaming", "torch", starts=True)
+
+    def test_ray_data(self):
+        self.train("ray_data", "ray.data", "torch")
+
+    def test_dali(self):
+        self.train("dali", "nvidia.dali", "torch")
+
+    def checkpoints(self, loop):
+        report, traced = self.train(loop, "orbax.checkpoint", "jax", "optax")
+        self.assertEqual([row["path"] for row in self.ask(traced, "checkpoints")], report["saves"])
+        self.assertEqual(len(traced.sql("SELECT 1 AS n FROM regions WHERE kind = 'restore'")), 1)
+
+    def test_orbax(self):
+        self.checkpoints("orbax")
+
+    def test_orbax_in_a_thread(self):
+        self.checkpoints("orbax_async")
+
+    def ranks(self, loop, module, addresses):
+        harness.need_modules(module, **OFFLINE)
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(addresses)]
+        free = ",".join(f"127.0.0.1:{s.getsockname()[1]}" for s in sockets)
+        for s in sockets:
+            s.close()
+        both = f"{PYTHON} {SCRIPT} {loop} 1 & {PYTHON} {SCRIPT} {loop} 0; wait"
+        traced = self.headrace(["/bin/sh", "-c", both], timeout=240, COORDINATOR=free, **OFFLINE)
+        lines = [json.loads(line) for line in traced.result.stdout.splitlines() if line.startswith(b"{")]
+        ranks = {int(row["pid"]): int(row["rank"]) for row in traced.sql("SELECT pid, rank FROM processes WHERE rank IS NOT NULL")}
+        self.assertEqual(ranks, {line["pid"]: line["rank"] for line in lines})
+        self.assertEqual(sorted(ranks.values()), [0, 1])
+
+    def test_ranks_of_jax(self):
+        self.ranks("jax_ranks", "jax", 1)
+
+    def test_ranks_of_tensorflow(self):
+        self.ranks("tensorflow_ranks", "tensorflow", 2)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Waits that a program marks itself: what it did in them, and waits of a DataLoader within them.
+
+The witness is the program: it knows what it does in its waits, and measures them with its own clock.
+"""
+
+import re
+
+import harness
+
+PROGRAM = """
+import queue, sys, threading, time
+import headrace
+
+def compute():
+    end = time.thread_time() + 0.06
+    while time.thread_time() < end:            # compute
+        sum(range(100))                        # compute
+
+def sleep():
+    time.sleep(0.06)                           # sleep
+
+def lock():
+    done = queue.Queue()
+    threading.Timer(0.06, done.put, (1,)).start()
+    done.get()                                 # lock
+
+def read():
+    for _ in range(500):
+        with open(__file__, "rb", buffering=0) as file:
+            file.read(1)
+
+make, waited = globals()[sys.argv[1]], 0.0
+
+@headrace.region("decorated", kind=headrace.INPUT_WAIT)
+def decorated():
+    make()
+
+for number in range(30):
+    headrace.step(number)
+    began = time.perf_counter()
+    if number % 2:
+        decorated()
+    else:
+        with headrace.region("block", kind=headrace.INPUT_WAIT, args={"number": number}):
+            make()
+    waited += time.perf_counter() - began
+    time.sleep(0.002)
+headrace.step(None)
+print(waited)
+"""
+
+AROUND = """
+import contextlib, sys, time
+import headrace, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Data(Dataset):
+    def __len__(self): return 60
+    def __getitem__(self, i):
+        time.sleep(0.02)
+        return torch.tensor(float(i))
+
+own = sys.argv[2] == "own"
+batches, waited = iter(DataLoader(Data(), 2, num_workers=int(sys.argv[1]))), 0.0
+for number in range(30):
+    headrace.step(number)
+    began = time.perf_counter()
+    with headrace.region("next", kind=headrace.INPUT_WAIT) if own else contextlib.nullcontext():
+        next(batches)
+    waited += time.perf_counter() - began
+headrace.step(None)
+print(waited)
+"""
+
+
+class OwnWaits(harness.Case):
+    def first(self, traced):
+        return traced.sql("SELECT * FROM findings WHERE number = 1")[0]
+
+    def waited(self, traced):
+        """What the program measured, which headrace's sum must equal; the sum of the parts and that of `input-wait` are the same."""
+        own = float(traced.result.stdout.split()[-1])
+        waits = self.ask(traced, "input-wait")[0]
+        parts = traced.value("SELECT sum(ns) / 1e9 FROM parts WHERE part LIKE 'wait%'")
+        self.assertAlmostEqual(float(waits["wait_s"]), own, delta=0.05 * own)
+        self.assertAlmostEqual(float(parts), float(waits["wait_s"]), delta=0.01 * own)
+
+    def test_causes(self):
+        program = self.folder.write("own.py", PROGRAM)
+        # On a busy machine, the thread waits for a core longer than it computes.
+        for what, causes in (("compute", ("no_workers", "few_cores")), ("sleep", ("sleep",)), ("lock", ("lock",))):
+            with self.subTest(what=what):
+                traced = self.headrace([harness.PYTHON, program, what], options=["--stacks"])
+                self.waited(traced)
+                first = self.first(traced)
+                self.assertIn(first["cause"], causes)
+                self.assertEqual(first["place"], "the code in the waits that the program has marked")
+                self.assertNotRegex(first["meaning"] + first["evidence"], "worker")
+                self.assertNotRegex(first["action"], "num_workers")
+                lines = [n for n, line in enumerate(PROGRAM.splitlines(), 1) if re.search(rf"# {what}$", line)]
+                blamed = self.ask(traced, "blame", "by=line", "longer=0.05")[0]["what"]
+                self.assertIn(blamed, [f"data/own.py:{n} {what}" for n in lines])
+                args = traced.sql("SELECT name, args FROM regions WHERE kind = 'input_wait' ORDER BY start_ns LIMIT 2")
+                self.assertRegex(args[0]["args"], r'^\{"number": 0,"cpu_ns":\d+,')
+                self.assertRegex(args[1]["args"], r'^\{"own":true,"cpu_ns":\d+,')
+
+    def test_reads(self):
+        """The operations of the waits are in their parts."""
+        traced = self.headrace([harness.PYTHON, self.folder.write("own.py", PROGRAM), "read"])
+        self.waited(traced)
+        self.assertGreater(traced.value("SELECT sum(ns) FROM parts WHERE part IN ('wait_read', 'wait_metadata')"), 0)
+        self.assertEqual(traced.value("SELECT count(*) FROM waits JOIN regions USING (start_ns) WHERE kind = 'input_wait' AND maker IS NULL"), 0)
+
+    def test_around_a_loader(self):
+        """The loader's waits explain them: the same first finding with and without the marks of the program."""
+        harness.need_torch()
+        program = self.folder.write("own.py", AROUND)
+        for workers in "0", "1":
+            with self.subTest(workers=workers):
+                own, plain = (self.headrace([harness.PYTHON, program, workers, how]) for how in ("own", "plain"))
+                self.waited(own)
+                self.waited(plain)
+                self.assertEqual(own.value("SELECT count(*) FROM regions WHERE name = 'next'"), 30)
+                first = self.first(own)
+                for column in "cause", "meaning", "place":
+                    self.assertEqual(first[column], self.first(plain)[column])
+                self.assertIn("num_workers", first["action"])
+
+
+if __name__ == "__main__":
+    harness.main()
