@@ -200,9 +200,9 @@ static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 	switch (seek) {
 	case HR__SEEK_FIRST:
 		return __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) == 0 &&
-		       (hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns);
+		       hr__session_retry_due();
 	case HR__SEEK_RETRY:
-		return hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns;
+		return hr__session_retry_due();
 	default:
 		return true;
 	}

@@ -80,9 +80,7 @@ _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring f
  */
 static bool from_before(void)
 {
-	int32_t controls = __atomic_load_n(&hr__image.controls, __ATOMIC_RELAXED);
-
-	return controls != 0 && controls == hr__wiped.pid &&
+	return hr__controls_sessions() &&
 	       hr__self.nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
 }
 
@@ -127,7 +125,8 @@ void hr__counters_to_session(void)
 {
 	struct hr_ring_hdr *ring = first_ring();
 
-	if (ring == NULL || __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
+	if (ring == NULL || hr__controls_sessions() ||
+	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
 		return;
 	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
 		struct hr_lost *c = &hr__wiped.counters[op];
@@ -159,6 +158,8 @@ void hr__excluded_to_session(void)
 {
 	struct hr_map_hdr *map = head();
 
+	if (hr__controls_sessions())
+		return;
 	for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++) {
 		uint64_t n = __atomic_exchange_n(&hr__wiped.excluded[kind], 0, __ATOMIC_SEQ_CST);
 

@@ -148,7 +148,8 @@ static void item_counters(void)
 
 	n_taken = 0;
 	taken = start;
-	if (start == NULL || __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
+	if (start == NULL || hr__controls_sessions() ||
+	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
 		return;
 	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
 		struct hr_lost *l = &hr__wiped.counters[op];

@@ -126,6 +126,14 @@ struct hr__wiped {
 } __attribute__((aligned(HR__PAGE_ALIGN)));
 extern struct hr__wiped hr__wiped;
 
+/* Whether this process begins and ends its sessions itself. What happens without one is not kept. */
+static inline bool hr__controls_sessions(void)
+{
+	int32_t controls = __atomic_load_n(&hr__image.controls, __ATOMIC_RELAXED);
+
+	return controls != 0 && controls == hr__wiped.pid;
+}
+
 /* ---- for the life of a thread ---------------------------------------------------------------- */
 
 enum hr__vfork {
@@ -281,6 +289,8 @@ static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t 
 
 /* ---- session.c, handshake.c: attach ---------------------------------------------------------- */
 
+/* Whether the back-off after a failed attach has passed. */
+bool hr__session_retry_due(void);
 /* True: the caller can claim a ring. Blocks at most 50 ms or, if longer, MS of wait:MS. */
 bool hr__session_attach(enum hr__seek seek);
 bool hr__session_more_rings(uint32_t have_maps);

@@ -345,6 +345,13 @@ static int attach_locked(void)
 	return r;
 }
 
+bool hr__session_retry_due(void)
+{
+	uint64_t retry_ns = __atomic_load_n(&hr__image.retry_ns, __ATOMIC_RELAXED);
+
+	return retry_ns == 0 || hr__clock_ns() >= retry_ns;
+}
+
 bool hr__session_attach(enum hr__seek seek)
 {
 	bool due;
@@ -354,8 +361,7 @@ bool hr__session_attach(enum hr__seek seek)
 	if (hr__wiped.born == HR__BORN_WIPED)
 		hr__fork_child();
 	due = seek == HR__SEEK_FORCE ||
-	      ((seek == HR__SEEK_RETRY || hr__wiped.attempts == 0) &&
-	       (hr__image.retry_ns == 0 || hr__clock_ns() >= hr__image.retry_ns));
+	      ((seek == HR__SEEK_RETRY || hr__wiped.attempts == 0) && hr__session_retry_due());
 	if (hr__wiped.nonce == 0 && due)
 		attach_locked();
 	unlock();
@@ -404,7 +410,10 @@ static void end_locked(void)
 	__atomic_store_n(&hr__image.socket[0], '\0', __ATOMIC_RELAXED);
 }
 
-/* Forgets what an ended session knew, and what happened without a session. */
+/*
+ * Forgets what an ended session knew. Totals from before the first session remain, because a thread
+ * may still add to them; hr__controls_sessions() prevents that a session receives them.
+ */
 static void forget(void)
 {
 	struct hr__wiped *w = &hr__wiped;
@@ -416,14 +425,6 @@ static void forget(void)
 	__atomic_store_n(&w->common, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->step_span, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->epoch_span, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->counting, 0, __ATOMIC_RELAXED);
-	for (unsigned op = 0; op < HR_OP_MAX; op++) {
-		__atomic_store_n(&w->counters[op].count, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&w->counters[op].bytes, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&w->counters[op].ticks, 0, __ATOMIC_RELAXED);
-	}
-	for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++)
-		__atomic_store_n(&w->excluded[kind], 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < HR__SENT_SLOTS; i++)
 		__atomic_store_n(&w->sent[i], 0, __ATOMIC_RELAXED);
 	hr__fdtab_forget_announced();
@@ -465,7 +466,7 @@ int hr__session_record(const char *socket)
 			hr__fork_child();
 		if (socket != NULL && socket[0] != '\0')
 			r = begin_locked(socket);
-		else if (hr__image.controls == hr__wiped.pid)
+		else if (hr__controls_sessions())
 			end_locked();
 		unlock();
 	}

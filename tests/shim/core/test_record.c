@@ -77,7 +77,6 @@ CASE(one_after_another)
 		CHECK(fake_strays(d, HR_OP_pread64).count == 0);
 		fake_stop(d);
 	}
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
 }
 
 CASE(refused)
@@ -201,6 +200,7 @@ CASE(under_threads)
 	hr__image.wait_ms = 20000;
 	for (long i = 0; i < WORKERS; i++)
 		pthread_create(&t[i], NULL, worker, (void *)i);
+	wait_for_reads(&moment); /* the first session begins within operations, too */
 	for (int round = 0; round < ROUNDS; round++) {
 		d = fake_start(harness_socket(), NULL);
 		CHECK(api->record(harness_socket()) == 0);
