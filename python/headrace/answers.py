@@ -32,9 +32,15 @@ class Error(Exception):
 
 
 def command():
-    """The path of the command `headrace`: in the folder of programs of this Python, or on PATH."""
-    installed = os.path.join(sysconfig.get_path("scripts"), "headrace")
-    found = installed if os.access(installed, os.X_OK) else shutil.which("headrace")
+    """The path of the command `headrace`: the one that was installed with this package, or on PATH."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    folders = (
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", "posix_user"),  # pip install --user
+        os.path.join(package, "../bin"),  # pip install --target
+        os.path.join(package, "../../../../bin"),  # libexec/headrace/python, of `headrace run`
+    )
+    found = shutil.which("headrace", path=os.pathsep.join(folders)) or shutil.which("headrace")
     if found is None:
         raise Error("the command `headrace` is not installed", "pip install headrace, or add its folder to PATH", 127)
     return found

@@ -105,7 +105,7 @@ static int try_named(const char *named, char **ret_error)
 
 static int try_program_folder(char **ret_error)
 {
-	static const char *const below[] = {"", "/../lib/headrace", "/../third_party/duckdb",
+	static const char *const below[] = {"", "/../libexec/headrace", "/../third_party/duckdb",
 					    "/../../third_party/duckdb"};
 	char exe[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);

@@ -137,7 +137,7 @@ extern struct hr_duckdb hr_duckdb;
 
 /*
  * Loads libduckdb.so, once per process. If $HEADRACE_DUCKDB (a file or folder) is set, tries only
- * this one. Otherwise, tries in this order: the folder of the program, ../lib/headrace next to it,
+ * this one. Otherwise, tries in this order: the folder of the program, ../libexec/headrace,
  * third_party/duckdb of the sources, $XDG_DATA_HOME/headrace, /usr/lib/headrace, the library path
  * of the system. Returns 0, -ENOENT (not found) or -ELIBACC (unusable). *ret_error (malloc'ed) has
  * advice.

@@ -111,6 +111,16 @@ class Wheel(unittest.TestCase):
         self.assertEqual(done.stdout.split(), ["n", "1"])
         self.assertNotRegex(self.run_it(*user, f"{folder}/bin/headrace", "doctor").stdout, r"(?m)^fail")
 
+    def test_target(self):
+        """pip install --target drops the folder `lib` of a wheel's data, and puts `bin` beside the package."""
+        folder = f"{self.dir}/target"
+        self.run_it("/usr/bin/python3", "-m", "pip", "install", "-q", "--no-index", "--root-user-action=ignore", "--target", folder, self.wheel)
+        self.env["PYTHONPATH"] = folder
+        self.run_it(f"{folder}/bin/headrace", "run", "-o", f"{self.dir}/store", "--", "cksum", self.wheel)
+        done = self.run_it("/usr/bin/python3", "-c", f"import headrace; print(headrace.open({self.dir + '/store'!r}).query('SELECT count(*) FROM jobs').fetchall())")
+        self.assertEqual(done.stdout, "[(1,)]\n")
+        self.assertNotRegex(self.run_it(f"{folder}/bin/headrace", "doctor").stdout, r"(?m)^(fail|warn +duckdb)")
+
     def test_musl(self):
         """pip refuses it."""
         done = self.run_it("/usr/bin/python3", "-m", "pip", "download", "-q", "--no-deps", "--no-index", "--only-binary=:all:", "--platform",
