@@ -161,7 +161,9 @@ CASE(threads)
 
 #define ROUNDS (4000 / SLOWER)
 
-static int arrived;
+#define ROUNDS_S 10 /* no further rounds after this time: on a busy machine, a round takes long */
+
+static int arrived, last_meeting = 2 * ROUNDS;
 
 /* Both go on at once, which a barrier that sleeps does not bring about. */
 static void meet(int n)
@@ -175,7 +177,7 @@ static void meet(int n)
 static void *sets_in_rounds(void *unused)
 {
 	(void)unused;
-	for (int n = 1; n <= 2 * ROUNDS; n++) {
+	for (int n = 1; n <= __atomic_load_n(&last_meeting, __ATOMIC_RELAXED); n++) {
 		meet(n);
 		if (n % 2)
 			hr_env_set("LOCAL_RANK", "another");
@@ -186,6 +188,7 @@ static void *sets_in_rounds(void *unused)
 /* Of two that set one name at one time one stays: not both, not none. */
 CASE(two_at_once)
 {
+	double from = harness_now();
 	char text[HR__ENV_BYTES];
 	pthread_t t;
 
@@ -193,8 +196,10 @@ CASE(two_at_once)
 	for (int i = 0; i < 200; i++) /* so that each has some way to the other's */
 		set("HEADRACE_X", i, "x");
 	pthread_create(&t, NULL, sets_in_rounds, NULL);
-	for (int n = 1; n <= 2 * ROUNDS; n++) {
-		meet(n);
+	for (int n = 1; n <= last_meeting; n++) {
+		if (n % 2 && harness_now() - from > ROUNDS_S)
+			__atomic_store_n(&last_meeting, n + 1, __ATOMIC_RELAXED);
+		meet(n); /* after it, the other thread sees last_meeting */
 		if (n % 2)
 			hr_env_set("LOCAL_RANK", "one");
 		else
@@ -223,13 +228,12 @@ CASE(signals)
 	start();
 	t_catch(on_alarm, 0);
 	t_timer(100 * SLOWER);
-	for (unsigned i = 0; harness_now() - from < 1; i++) {
+	for (unsigned i = 0; harness_now() - from < 1 || handled <= 100; i++) {
 		value_of(i, value);
 		hr_env_set("LOCAL_RANK", value);
 		set("HEADRACE_X", 0, value);
 	}
 	t_timer(0);
-	CHECK(handled > 100);
 	CHECK(kept("LOCAL_RANK=", text) == 1 && is_whole(text + 11));
 	CHECK(is_kept("HEADRACE_X", 0, value));
 }
