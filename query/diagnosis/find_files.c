@@ -117,7 +117,7 @@ static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, do
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		double waited = (double)(l->waits[i].to - l->waits[i].from), ns;
+		double waited = (double)(l->waits[i].to - l->waits[i].cost_from), ns;
 
 		if (l->waits[i].fetch == HR_NO_FETCH)
 			continue;

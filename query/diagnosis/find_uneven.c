@@ -89,7 +89,7 @@ static int add_made(const struct hr_diagnosis *d, const struct hr_wait *wait, st
 		return -ENOMEM;
 	to->list[to->n++] = (struct made){.worker = (uint32_t)w->number,
 					  .fetch = d->spent[wait->fetch].ns / 1e9,
-					  .wait = (double)(wait->to - wait->from) / 1e9,
+					  .wait = (double)(wait->to - wait->cost_from) / 1e9,
 					  .spent = &d->spent[wait->fetch]};
 	return 0;
 }

@@ -288,21 +288,33 @@ static void find_nothing(struct hr_training_job *j)
 					       100 * hidden / j->wall);
 }
 
+static void add_evidence(struct hr_training_job *j, struct hr_finding *f, const char *text)
+{
+	f->evidence = f->evidence != NULL ? hr__finding_text(j, "%s; %s", f->evidence, text) : text;
+}
+
 /* Adds how busy the accelerators were, to findings about waits and to HR_FOUND_NOTHING. */
 static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 {
-	double asked = 0, busy = 0;
+	double asked = 0, busy = 0, hidden = hr__job_part(j, HR_PART_WAIT_HIDDEN);
 
 	for (size_t i = j->first; i < j->end; i++) {
 		asked += hr__job_has(j, i) ? j->d->lives.list[i].asked_ns : 0;
 		busy += hr__job_has(j, i) ? j->d->lives.list[i].busy_ns : 0;
 	}
-	if (asked == 0 || (f->cause > HR_FOUND_WAIT_UNKNOWN && f->cause != HR_FOUND_NOTHING))
+	if (f->cause > HR_FOUND_WAIT_UNKNOWN && f->cause != HR_FOUND_NOTHING)
 		return;
-	f->evidence =
-	    hr__finding_text(j, "%s%sthe accelerator was busy for %.0f %% of the time (NVML)",
-			     f->evidence != NULL ? f->evidence : "",
-			     f->evidence != NULL ? "; " : "", 100 * busy / asked);
+	if (f->cause != HR_FOUND_NOTHING && hidden >= LEAST_SHARE * j->wall)
+		add_evidence(j, f,
+			     hr__finding_text(j,
+					      "during another %s of waits, the accelerator still "
+					      "worked, so they cost no time",
+					      hr__seconds(hidden).s));
+	if (asked > 0)
+		add_evidence(
+		    j, f,
+		    hr__finding_text(j, "the accelerator was busy for %.0f %% of the time (NVML)",
+				     100 * busy / asked));
 }
 
 /* ---- the text ---- */

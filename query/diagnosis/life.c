@@ -47,6 +47,7 @@ int hr__block_add(struct hr_life_reader *r, enum hr_block_kind kind, int64_t fro
 	explains.to = to;
 	explains.use = !hr__in_scope(r, life->rank)			    ? HR_USE_NONE
 		       : kind == HR_BLOCK_FETCH || kind == HR_BLOCK_UNKNOWN ? HR_USE_WAITED
+		       : fetch != HR_NO_FETCH				    ? HR_USE_HIDDEN
 									    : HR_USE_OWN;
 	explains.ops = b->ops = hr__scan_ops(r->scan);
 	return hr__scan_add(r->scan, &explains);
@@ -258,9 +259,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			wait_to = m.to > wait_to ? m.to : wait_to;
 			continue;
 		}
-		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT && m.hidden)
-			error = hr__block_add_own(r, HR_BLOCK_HIDDEN, m.from, m.to, HR_NO_FETCH);
-		else if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
+		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
 			error = hr__wait_add(r, &m);
 		else if (error == 0)
 			error = hr__block_add_own(r, block_kind(&m), m.from, m.to, HR_NO_FETCH);

@@ -47,7 +47,7 @@ enum hr_block_kind {
 	HR_BLOCK_HANDOVER, /* a wait for a batch that the worker has finished */
 	HR_BLOCK_END,	   /* a wait that returned no batch at the end of a loop */
 	HR_BLOCK_UNKNOWN,  /* a wait for a batch whose maker is unknown */
-	/* a wait that cost no time: the accelerator was busy until its end */
+	/* a wait, or its first part, that cost no time, because the accelerator worked */
 	HR_BLOCK_HIDDEN,
 	HR_BLOCK_CREATE, /* iter() of a DataLoader */
 	HR_BLOCK_OPTIMIZER,
@@ -62,7 +62,8 @@ struct hr_block {
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	/* Index of the sums of operations: in the ops of the scan, later in hr_diagnosis.ops. */
 	uint32_t ops;
-	uint32_t fetch; /* index in hr_train_lives.fetches; for HR_BLOCK_FETCH only */
+	/* Index in hr_train_lives.fetches; HR_NO_FETCH if not of kind FETCH or HIDDEN. */
+	uint32_t fetch;
 	/* Index in hr_train_life.loops of the innermost loop, or HR_NO_LOOP. */
 	uint32_t loop;
 	uint8_t kind;  /* enum hr_block_kind */
@@ -102,8 +103,9 @@ struct hr_worker {
 /* A wait of a training loop for a batch. */
 struct hr_wait {
 	int64_t from, to;
-	uint32_t fetch; /* HR_NO_FETCH: unknown */
-	uint64_t batch; /* UINT64_MAX: the wait at the end of a pass returned no batch */
+	int64_t cost_from; /* until this time it cost nothing, because an accelerator worked */
+	uint32_t fetch;	   /* HR_NO_FETCH: unknown */
+	uint64_t batch;	   /* UINT64_MAX: the wait at the end of a pass returned no batch */
 };
 
 /* A loop over a DataLoader (one pass). */
@@ -122,6 +124,7 @@ struct hr_loop {
 	uint64_t others_cpu_ns;
 	/* CPU time of the training thread in cpu_waits waits for batches. */
 	uint64_t wait_cpu_ns, cpu_waits;
+	uint64_t hidden_ns;    /* the time of its waits that cost nothing */
 	struct hr_wait *waits; /* sorted by time */
 	size_t n, room;
 };

@@ -23,10 +23,12 @@ struct hr_mark {
 	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
 	/* HR_MARK_BUSY: the share of the last since_ns in which the accelerator was busy. */
 	uint64_t since_ns, busy_percent;
+	/* Wait: until this time it cost nothing, because the accelerator worked. */
+	int64_t hidden_to;
 	bool open;		   /* the region had not ended, so it has no args */
 	bool added;		   /* the sum of several short regions, see hr_added */
 	bool end;		   /* a wait that returned no batch */
-	bool hidden;		   /* a wait that cost no time (HR_BLOCK_HIDDEN) */
+	bool hidden;		   /* a wait at whose end the accelerator still worked */
 	bool own;		   /* a wait that the program itself has marked */
 	bool outer;		   /* the same, with loaders' waits in it */
 	bool persistent, iterable; /* wait: properties of its loader */

@@ -59,9 +59,11 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		return -ENOMEM;
 	l->waits[l->n++] = (struct hr_wait){.from = m->from,
 					    .to = m->to,
+					    .cost_from = m->hidden_to,
 					    .fetch = HR_NO_FETCH,
 					    .batch = m->end ? UINT64_MAX : m->batch};
 	l->to = m->to;
+	l->hidden_ns += (uint64_t)(m->hidden_to - m->from);
 	if (m->cpu_ns != HR_UNKNOWN && !m->end) {
 		l->wait_cpu_ns += m->cpu_ns;
 		l->cpu_waits++;

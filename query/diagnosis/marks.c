@@ -8,7 +8,6 @@
 #include "query/tables/rows.h"
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
-#define IDLE_SHARE     0.1
 /* The largest valid value of since_ns: headrace's Python module reports at most 10 s at once. */
 #define BUSY_NS_MOST UINT64_C(60000000000)
 
@@ -179,6 +178,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .added = g->count > 1,
 	};
 	read_args(mark, args->data, args->data + args->len);
+	mark->hidden_to = mark->hidden ? to : from;
 	torch = is_text(m, g->domain, "torch");
 	/* The args of headrace's marks have the loader. */
 	mark->own = kind == HR_REGION_INPUT_WAIT && !torch && mark->loader == HR_UNKNOWN &&
@@ -203,9 +203,15 @@ static int by_process_and_time(const void *a, const void *b)
 	return y->own - x->own;
 }
 
+static bool is_wait_of(const struct hr_mark *thread, const struct hr_mark *m)
+{
+	return m->tid == thread->tid && m->kind == HR_REGION_INPUT_WAIT && !m->outer && !m->hidden;
+}
+
 /*
- * Hides waits that cost no time. If NVML reports that the accelerator was idle in the last since_ns
- * for much less time than the training thread waited, the accelerator worked during these waits.
+ * Hides the time of waits in which the accelerator worked. If NVML reports that it was idle in the
+ * last since_ns for less time than the training thread waited, it worked for the rest of these
+ * waits: in the first part of each one, because its work only ends while it waits.
  */
 static void hide_waits(struct hr_mark *marks, size_t busy)
 {
@@ -218,11 +224,12 @@ static void hide_waits(struct hr_mark *marks, size_t busy)
 	       b->from - marks[first - 1].from <= (int64_t)b->since_ns)
 		first--;
 	for (size_t i = first; i < busy; i++)
-		if (marks[i].tid == b->tid && marks[i].kind == HR_REGION_INPUT_WAIT &&
-		    !marks[i].outer)
+		if (is_wait_of(b, &marks[i]))
 			waited += (double)(marks[i].to - marks[i].from);
-	for (size_t i = first; i < busy && idle < IDLE_SHARE * waited; i++)
-		marks[i].hidden |= marks[i].tid == b->tid;
+	for (size_t i = first; i < busy && idle < waited; i++)
+		if (is_wait_of(b, &marks[i]))
+			marks[i].hidden_to +=
+			    (int64_t)((1 - idle / waited) * (double)(marks[i].to - marks[i].from));
 }
 
 /* Whether marks[i] contains a loader's wait of the same thread. */

@@ -64,7 +64,7 @@ static void fold_fetches(struct part *p)
 		for (size_t k = 0; k < life->n; k++) {
 			const struct hr_block *b = &life->blocks[k];
 
-			if (b->kind != HR_BLOCK_FETCH)
+			if (b->fetch == HR_NO_FETCH)
 				continue;
 			p->lives.fetches[b->fetch].io_ns += io_of(&p->scan.ops[b->ops]);
 			p->lives.fetches[b->fetch].cached_ns += p->scan.ops[b->ops].cached_ns;

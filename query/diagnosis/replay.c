@@ -305,10 +305,16 @@ static enum hr_replay_refusal doubt_of(const struct hr_setting *s, const double 
 	return s->batch != 1 ? HR_REPLAY_STEP : HR_REPLAY_MAIN;
 }
 
+/* Returns for how long the accelerator works in loops that took this many seconds; 0: unknown. */
+static double accelerator_s(const struct hr_recorded_life *r, double seconds)
+{
+	return r->life->asked_ns > 0 ? seconds * r->life->busy_ns / r->life->asked_ns : 0;
+}
+
 int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting, bool range,
 	      struct hr_replayed *ret)
 {
-	double seconds[GUESSES] = {0};
+	double seconds[GUESSES] = {0}, least;
 
 	*ret = (struct hr_replayed){0};
 	for (size_t i = 0; i < life->n; i++) {
@@ -324,6 +330,12 @@ int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *sett
 			ret->refusal = HR_REPLAY_UNKNOWN_FETCH;
 			return 0;
 		}
+		if (life->life->asked_ns == 0 &&
+		    (double)r->loop->hidden_ns >
+			TOLERANCE * (double)(r->loop->to - r->loop->from)) {
+			ret->refusal = HR_REPLAY_HIDDEN;
+			return 0;
+		}
 		error = replay_loop(r, setting, range, ret, seconds);
 		if (error < 0)
 			return error;
@@ -332,7 +344,10 @@ int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *sett
 		ret->refusal = HR_REPLAY_NO_LOOP;
 	else if (fabs(ret->replayed - ret->recorded) > TOLERANCE * ret->recorded)
 		ret->refusal = HR_REPLAY_DIFFERS;
-	ret->predicted = seconds[MIDDLE];
+	least = accelerator_s(life, ret->recorded);
+	ret->predicted = fmax(least, seconds[MIDDLE]);
+	ret->low = fmax(least, ret->low);
+	ret->high = fmax(least, ret->high);
 	ret->doubt = doubt_of(setting, seconds);
 	return 0;
 }

@@ -35,6 +35,7 @@ enum hr_replay_refusal {
 	HR_REPLAY_OK,
 	HR_REPLAY_NO_LOOP,	 /* no loop over a DataLoader is a training loop */
 	HR_REPLAY_UNKNOWN_FETCH, /* the fetches of some batches were not recorded */
+	HR_REPLAY_HIDDEN,	 /* an accelerator worked until the end of some waits */
 	/* an IterableDataset: each worker has its own data, which depends on their number */
 	HR_REPLAY_SHARDS,
 	HR_REPLAY_NO_MOUNT, /* workers used no files of one of the two mounts */

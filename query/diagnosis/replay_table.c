@@ -205,6 +205,8 @@ static const struct hr_qstream *replay_stream(const struct hr_rows *rows, size_t
 static const char *const refusals[] = {
     [HR_REPLAY_NO_LOOP] = "no loop over a PyTorch DataLoader trains",
     [HR_REPLAY_UNKNOWN_FETCH] = "the fetches of some batches were not recorded",
+    [HR_REPLAY_HIDDEN] =
+	"an accelerator hid waits, and how long it works for each step is not known",
     [HR_REPLAY_SHARDS] =
 	"each worker of an IterableDataset has its own data, which other numbers of workers change",
     [HR_REPLAY_NO_MOUNT] =
@@ -233,7 +235,8 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 	const struct hr_train_life *life = replay_life(rows, row);
 	const struct hr_replayed *r = &all->list[row];
 
-	c->null = r->refusal == HR_REPLAY_NO_LOOP || r->refusal == HR_REPLAY_UNKNOWN_FETCH;
+	c->null = r->refusal == HR_REPLAY_NO_LOOP || r->refusal == HR_REPLAY_UNKNOWN_FETCH ||
+		  r->refusal == HR_REPLAY_HIDDEN;
 	switch (column) {
 	case HR_REPLAYS_setting:
 		c->u = row % all->n_settings;

@@ -213,18 +213,27 @@ static void note_fetch(const struct hr_life_reader *r, const struct hr_mark *wai
 
 int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
 {
-	uint32_t fetch = fetch_of(r, wait);
+	uint32_t made = fetch_of(r, wait), own = HR_NO_FETCH;
+	struct hr_mark rest = *wait;
 
-	note_fetch(r, wait, fetch);
-	if (wait->end)
-		return hr__block_add_own(r, HR_BLOCK_END, wait->from, wait->to, HR_NO_FETCH);
-	if (fetch != HR_NO_FETCH)
-		return add_wait_for(r, wait, fetch);
 	/* Without workers, the thread makes the batch in its wait. */
-	if (wait->workers != 0 && (!wait->own || wait->cpu_ns == HR_UNKNOWN))
-		return hr__block_add_own(r, HR_BLOCK_UNKNOWN, wait->from, wait->to, HR_NO_FETCH);
-	if (hr__fetch_add(r, wait, HR_NO_FETCH, &fetch) < 0)
+	if (made == HR_NO_FETCH && !wait->end &&
+	    (wait->workers == 0 || (wait->own && wait->cpu_ns != HR_UNKNOWN)) &&
+	    hr__fetch_add(r, wait, HR_NO_FETCH, &own) < 0)
 		return -ENOMEM;
-	note_fetch(r, wait, fetch);
-	return hr__block_add_own(r, HR_BLOCK_FETCH, wait->from, wait->to, fetch);
+	note_fetch(r, wait, own != HR_NO_FETCH ? own : made);
+	if (wait->hidden_to > wait->from) {
+		rest.from = wait->hidden_to;
+		if (hr__block_add_own(r, HR_BLOCK_HIDDEN, wait->from, rest.from, own) < 0)
+			return -ENOMEM;
+	}
+	if (rest.from >= wait->to)
+		return 0;
+	if (made != HR_NO_FETCH && !wait->end)
+		return add_wait_for(r, &rest, made);
+	return hr__block_add_own(r,
+				 wait->end	      ? HR_BLOCK_END
+				 : own != HR_NO_FETCH ? HR_BLOCK_FETCH
+						      : HR_BLOCK_UNKNOWN,
+				 rest.from, wait->to, own);
 }

@@ -19,7 +19,7 @@
 -- column unknown_s: waits for a worker that is unknown, or that reported no CPU time
 -- column worker_start_s, prefetch_s: waits while the worker started; waits before an idle worker began the batch
 -- column handover_s, end_s: waits for a finished batch; waits at the end of a loop, without a batch
--- column hidden_s: waits at whose end the accelerator still worked, so that they cost no time
+-- column hidden_s: waits, or first parts of them, in which the accelerator still worked, so that they cost no time
 -- column workers: the largest num_workers of its loaders; NULL: unknown
 -- column loop_s: time in loops over loaders, training and validation, and in steps
 -- column job, attempt: job of the row

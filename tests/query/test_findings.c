@@ -304,6 +304,14 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 			       "SELECT regexp_extract(evidence, 'busy for ([0-9]+) %', 1) "
 			       "FROM findings WHERE number = 1",
 			       busy);
+		/* Waits cost no more time than it was idle. */
+		fixture_expect(
+		    &fix,
+		    "SELECT coalesce(sum(ns), 0) < 1.02 * (SELECT sum((100 - json_extract(args, "
+		    "'$.busy_percent')::INT) / 100 * json_extract(args, '$.since_ns')::BIGINT) "
+		    "FROM regions WHERE kind = 'mark') FROM parts "
+		    "WHERE part LIKE 'wait%' AND part NOT IN ('wait_hidden', 'wait_end')",
+		    "true\n");
 	}
 	if (plan.killed) { /* any job does */
 		free(fixture_refused(&fix, "FROM hr_findings(from_s := 'nan'::DOUBLE)", -EBADMSG));
@@ -547,6 +555,10 @@ static void workers(void **state)
 	plan.busy = 97;
 	expect(computes, 40, 2, "nothing,,,\n");
 	plan.busy = 30;
+	expect(computes, 40, 2, "few_workers,,,\n");
+	/* One that is busy for a part of the waits hides this part. */
+	plan.busy = 70;
+	plan.says = "the accelerator still worked, so they cost no time";
 	expect(computes, 40, 2, "few_workers,,,\n");
 }
 

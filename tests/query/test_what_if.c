@@ -30,6 +30,8 @@ enum { TRAINS = 1, WORKER };
 
 static struct hr_regions *regions;
 static unsigned fetch_cpu, main_cpu, others_cpu; /* ms of a fetch, and of the time between waits */
+static bool hidden;   /* an accelerator works until the end of each wait */
+static unsigned busy; /* percent of the time in which an accelerator works; 0: not known */
 
 static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to,
 				const char *args)
@@ -46,6 +48,10 @@ static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uin
 			       .epoch = HR_REGION_UNKNOWN};
 	if (kind == HR_REGION_RANGE)
 		assert_int_equal(hr_regions_text(regions, "DataLoader.__iter__", 19, &g.name), 0);
+	if (kind == HR_REGION_MARK) {
+		assert_int_equal(hr_regions_text(regions, "headrace", 8, &g.domain), 0);
+		assert_int_equal(hr_regions_text(regions, "accelerator", 11, &g.name), 0);
+	}
 	if (args != NULL)
 		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
 	assert_int_equal(hr_regions_add(regions, &g), 0);
@@ -63,8 +69,9 @@ static void send_regions(struct fixture__stream *s)
 
 		snprintf(args, sizeof(args),
 			 "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":%u,\"cpu_ns\":0,"
-			 "\"before_ns\":5000000,\"before_cpu_ns\":%u,\"others_cpu_ns\":%u}",
-			 i, main_cpu * (unsigned)MS, others_cpu * (unsigned)MS);
+			 "\"before_ns\":5000000,\"before_cpu_ns\":%u,\"others_cpu_ns\":%u%s}",
+			 i, main_cpu * (unsigned)MS, others_cpu * (unsigned)MS,
+			 hidden ? ",\"hidden\":true" : "");
 		region(TRAINS, HR_REGION_INPUT_WAIT, from, made + 10, args);
 		region(TRAINS, HR_REGION_OPTIMIZER, made + 14, made + 15, NULL);
 		snprintf(args, sizeof(args),
@@ -75,6 +82,10 @@ static void send_regions(struct fixture__stream *s)
 	region(TRAINS, HR_REGION_INPUT_WAIT, 315, 320,
 	       "{\"loader\":0,\"workers\":1,\"prefetch\":2,\"batch\":20,\"end\":true}");
 	region(TRAINS, HR_REGION_CHECKPOINT, 320, 360, NULL);
+	if (busy > 0) {
+		snprintf(args, sizeof(args), "{\"busy_percent\":%u,\"since_ns\":200000000}", busy);
+		region(TRAINS, HR_REGION_MARK, 310, 310, args);
+	}
 	fixture__send_regions(s, regions);
 }
 
@@ -110,6 +121,19 @@ static int setup_computing(void **state)
 static int setup_parallel(void **state)
 {
 	main_cpu = others_cpu = 5;
+	return setup_computing(state);
+}
+
+static int setup_busy(void **state)
+{
+	busy = 80;
+	return setup_computing(state);
+}
+
+static int setup_hidden(void **state)
+{
+	hidden = true;
+	busy = 0;
 	return setup_computing(state);
 }
 
@@ -212,6 +236,39 @@ static void threads_take_cores_from_workers(void **state)
 	assert_true(predicted("workers=2", "cores=2") > 0.22);
 }
 
+/*
+ * The accelerator works for 80 % of the loop's 220 ms, however fast the batches come. Of the 105 ms of waits in the last 200 ms, 40
+ * ms cost time, because it was idle for as long.
+ */
+static void is_no_faster_than_the_accelerator(void **state)
+{
+	struct answer r = answer_ask("what-if", "workers=2", NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_near(&r, "low_s", 0.8 * 220 / 1e3);
+	answer_near(&r, "predicted_s", 0.8 * 220 / 1e3);
+	while (answer_next(&r))
+		;
+	fixture_expect(&fix,
+		       "SELECT round(sum(ns) FILTER (part <> 'wait_hidden') / 1e6)::INT, "
+		       "round(sum(ns) FILTER (part = 'wait_hidden') / "
+		       "1e6)::INT FROM parts WHERE part LIKE 'wait%' AND part <> 'wait_end'",
+		       "40,65\n");
+}
+
+static void refuses_what_an_accelerator_hides(void **state)
+{
+	struct answer r = answer_ask("what-if", "workers=2", NULL, NULL);
+
+	(void)state;
+	assert_true(answer_next(&r));
+	answer_text(&r, "why",
+		    "an accelerator hid waits, and how long it works for each step is not known");
+	while (answer_next(&r))
+		;
+}
+
 static void finds_the_cheapest_setting(void **state)
 {
 	char *text = fixture_named(&fix, "forecast", "best=true", NULL, NULL);
@@ -269,6 +326,16 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests(tests, setup, fixture_teardown);
 
+	const struct CMUnitTest device[] = {
+	    cmocka_unit_test(is_no_faster_than_the_accelerator),
+	};
+	const struct CMUnitTest hiding[] = {
+	    cmocka_unit_test(refuses_what_an_accelerator_hides),
+	};
+
+	failed += cmocka_run_group_tests(device, setup_busy, fixture_teardown);
+	failed += cmocka_run_group_tests(hiding, setup_hidden, fixture_teardown);
+	hidden = false;
 	failed += cmocka_run_group_tests(computing, setup_computing, fixture_teardown);
 	return failed + cmocka_run_group_tests(parallel, setup_parallel, fixture_teardown);
 }
