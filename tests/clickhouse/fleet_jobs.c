@@ -12,7 +12,7 @@
  *      - job 101: no waits; job 102: killed on a node; job 103: still running; job 104: failed
  *      - job 105: two attempts; job 106: headraced was restarted on n0, so that n0 has two streams
  *      - reads from /data take SLOWER times as long on n2 as on other nodes
- *      - DataLoader workers, one of which waits for input itself
+ *      - DataLoader workers, one of which waits for input itself; an accelerator hides each third wait
  */
 #include <errno.h>
 #include <stdio.h>
@@ -275,8 +275,12 @@ static int add_region(struct hr_regions *r, uint64_t proc, uint32_t kind, uint64
 				   .dur_ns = ns,
 				   .step = step,
 				   .epoch = HR_REGION_UNKNOWN};
+	const char *args =
+	    step % 3 == 0 ? "{\"loader\":0,\"hidden\":true}" : "{\"loader\":0,\"hidden\":false}";
 	int error = hr_regions_text(r, "torch", 5, &region.domain);
 
+	if (error == 0 && kind == HR_REGION_INPUT_WAIT && count == 1)
+		error = hr_regions_text(r, args, strlen(args), &region.args);
 	return error < 0 ? error : hr_regions_add(r, &region);
 }
 

@@ -53,10 +53,11 @@ moved AS (
     FROM io GROUP BY ALL),
 loops AS (
     SELECT cluster, job, attempt, node, proc, sum(dur_ns) FILTER (kind = 'input_wait') AS wait_ns,
+           coalesce(sum(dur_ns) FILTER (json_extract_string(args, '$.hidden') = 'true'), 0) AS hidden_ns,
            max(start_ns + dur_ns) - min(start_ns) AS loop_ns
     FROM regions WHERE kind IN ('input_wait', 'step') AND worker IS NULL GROUP BY ALL HAVING wait_ns > 0),
 waits AS (
-    SELECT cluster, job, attempt, sum(wait_ns) AS wait_ns, sum(loop_ns) AS loop_ns, count(*) AS procs, max(100.0 * wait_ns / loop_ns) AS worst
+    SELECT cluster, job, attempt, sum(wait_ns) AS wait_ns, sum(hidden_ns) AS hidden_ns, sum(loop_ns) AS loop_ns, count(*) AS procs, max(100.0 * wait_ns / loop_ns) AS worst
     FROM loops GROUP BY ALL),
 whole AS (
     SELECT * FROM listed LEFT JOIN moved USING (cluster, job, attempt) LEFT JOIN waits USING (cluster, job, attempt))
@@ -81,9 +82,9 @@ EXPECTED = {
                sum(m)::BIGINT AS metadata_ops, coalesce(sum(wait_ns), 0) / 3.6e12 AS wait_hours, 100.0 * sum(wait_ns) / sum(loop_ns) AS wait_percent
         FROM whole GROUP BY week ORDER BY week""",
     "waste": f"""
-        SELECT job, owner AS "user", wait_ns / 3.6e12 AS wait_hours, 100.0 * wait_ns / loop_ns AS wait_percent, worst AS worst_percent, procs,
+        SELECT job, owner AS "user", wait_ns / 3.6e12 AS wait_hours, hidden_ns / 3.6e12 AS hidden_hours, 100.0 * wait_ns / loop_ns AS wait_percent, worst AS worst_percent, procs,
                loop_ns / 3.6e12 AS loop_hours, {START} AS "start", attempt, cluster
-        FROM whole WHERE wait_ns > 0 ORDER BY wait_ns DESC LIMIT $top""",
+        FROM whole WHERE wait_ns > 0 ORDER BY wait_ns - hidden_ns DESC LIMIT $top""",
     "mounts": f"""
         , per_job AS (
             SELECT coalesce(mount, '') AS mount, coalesce(fs_type, '') AS fs_type, cluster, job, attempt, any_value(owner) AS owner, sum(count) AS n,
