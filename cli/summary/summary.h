@@ -110,12 +110,14 @@ struct hr_summary_finding {
 
 enum { HR_SUMMARY_FUNCTIONS, HR_SUMMARY_STACKS, HR_SUMMARY_PYTHON_KINDS };
 
-/* Functions and stacks of Python (summary_python.h). */
+/* Functions and stacks of Python, and its frameworks (summary_python.h). */
 struct hr_summary_python {
 	const char *globs;  /* `--functions` of this run; NULL: not given */
 	uint64_t functions; /* recorded calls */
 	char
 	    *reasons[HR_SUMMARY_PYTHON_KINDS]; /* why a process lacks them; NULL: none lacks them */
+	/* A framework that the program has imported, and whose steps may be unknown; NULL: none. */
+	char *framework;
 };
 
 struct hr_summary {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/summary/summary_loops.h"
 #include "cli/summary/summary_print.h"
 #include "cli/summary/summary_python.h"
 #include "common/loss.h"
@@ -154,6 +155,6 @@ void hr__summary_print_missing(const struct hr_summary *s, struct hr_sheet *shee
 		hr__summary_say(sheet, HR_STYLE_PLAIN, "  note", "%s",
 				hr_loss_sentence(HR_LOSS_JOURNAL_MEMORY));
 	print_gaps(s, sheet);
-	hr_summary_python_print(&s->python, sheet);
+	hr_summary_python_print(&s->python, hr_loops_any(s), sheet);
 	print_killed(s, sheet);
 }

@@ -8,8 +8,6 @@
 #include "cli/summary/summary_print.h"
 #include "common/text.h"
 
-#define REASON "\"reason\":\""
-
 static const char *const names[HR_SUMMARY_PYTHON_KINDS] = {
     [HR_SUMMARY_FUNCTIONS] = "functions",
     [HR_SUMMARY_STACKS] = "stacks",
@@ -26,18 +24,21 @@ static bool is_text(const Headrace__Regions *frame, uint32_t text, const char *w
 	return t->len == strlen(want) && memcmp(t->data, want, t->len) == 0;
 }
 
-/* Returns the reason in the arguments of a mark (malloc'ed), or NULL: no memory. */
-static char *reason_of(const Headrace__Regions *frame, uint32_t args)
+/*
+ * Returns the value in the arguments of a mark (malloc'ed), or NULL: no memory. `key`: the member's
+ * name and the quote that begins its value.
+ */
+static char *value_of(const Headrace__Regions *frame, uint32_t args, const char *key)
 {
 	ProtobufCBinaryData t = {0};
 	const char *from, *end;
 
 	if (args > 0 && args <= frame->n_texts)
 		t = frame->texts[args - 1];
-	from = t.len > 0 ? memmem(t.data, t.len, REASON, strlen(REASON)) : NULL;
+	from = t.len > 0 ? memmem(t.data, t.len, key, strlen(key)) : NULL;
 	if (from == NULL)
 		return strdup("for an unknown reason");
-	from += strlen(REASON);
+	from += strlen(key);
 	end = memchr(from, '"', t.len - (size_t)(from - (const char *)t.data));
 	return end != NULL ? hr_text_escaped(from, (size_t)(end - from)) : strdup("");
 }
@@ -54,8 +55,13 @@ int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *
 		if (!is_text(frame, region->name, names[i]))
 			continue;
 		if (p->reasons[i] == NULL)
-			p->reasons[i] = reason_of(frame, region->args);
+			p->reasons[i] = value_of(frame, region->args, "\"reason\":\"");
 		if (p->reasons[i] == NULL)
+			return -ENOMEM;
+	}
+	if (p->framework == NULL && is_text(frame, region->name, "framework")) {
+		p->framework = value_of(frame, region->args, "\"name\":\"");
+		if (p->framework == NULL)
 			return -ENOMEM;
 	}
 	return 0;
@@ -65,10 +71,18 @@ void hr_summary_python_done(struct hr_summary_python *p)
 {
 	for (int i = 0; i < HR_SUMMARY_PYTHON_KINDS; i++)
 		free(p->reasons[i]);
+	free(p->framework);
 }
 
-void hr_summary_python_print(const struct hr_summary_python *p, struct hr_sheet *sheet)
+void hr_summary_python_print(const struct hr_summary_python *p, bool loops, struct hr_sheet *sheet)
 {
+	if (p->framework != NULL && !loops)
+		hr__summary_say(sheet, HR_STYLE_WARN, "  note",
+				"no steps of a training and no waits for data are known: if this "
+				"program trains with %s in a loop of its own, call "
+				"headrace.step(number) in it, and mark its waits: "
+				"headrace.region(kind=headrace.INPUT_WAIT)",
+				p->framework);
 	for (int i = 0; i < HR_SUMMARY_PYTHON_KINDS; i++)
 		if (p->reasons[i] != NULL)
 			hr__summary_say(sheet, HR_STYLE_WARN, "  note",

@@ -40,6 +40,7 @@ def _called_by(package, depth):
 
 def mark_tensorflow(module):
     """Marks tf.data's iterators in eager code. In compiled code, libheadrace.so records the waits (shim/regions/tfdata.c)."""
+    steps.uses(b"TensorFlow")
     cls, eager = module.OwnedIterator, module.context.executing_eagerly
     init, real = cls.__init__, cls.__next__
     marked = marked_next(real, api.name("Iterator.__next__", "tensorflow", None, api.INPUT_WAIT))

@@ -4,7 +4,7 @@ collective calls."""
 
 import os
 
-from . import api
+from . import api, steps
 from .wrap import like, outermost
 
 # Functions that return when this rank has the result. torch.distributed imports them from this module after they are marked.
@@ -46,6 +46,7 @@ def mark_process_group(module):
 
 
 def mark_jax(module):
+    steps.uses(b"JAX")
     cls = module.State
     real = cls.initialize
 

@@ -185,6 +185,11 @@ def ask(one):
         asks[-1] = api.now()
 
 
+def uses(framework):
+    """Marks that the program has imported a framework whose steps may stay unknown; then the summary shows how to mark them."""
+    api.mark(api.name("framework", "headrace", None, api.MARK), b'{"name":"%b"}' % framework)
+
+
 def without_optimizer(one):
     """Whether the optimizer that trains on the batches of this pass may be compiled, and therefore unknown."""
     return not trainers and alone is None and not framework_steps and any(name in sys.modules for name in one.compiled)

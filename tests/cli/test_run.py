@@ -116,6 +116,16 @@ class Environment(harness.Case):
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn("--functions must be", done.stderr)
 
+    def test_a_framework_without_marks(self):
+        """The summary tells what to add to a program of JAX whose loop headrace does not know (here, a stand-in for JAX)."""
+        os.makedirs(f"{self.data}/jax/_src")
+        for name, text in (("__init__", "import jax._src.distributed"), ("_src/__init__", ""), ("_src/distributed", "class State:\n def initialize(self): pass")):
+            with open(f"{self.data}/jax/{name}.py", "w", encoding="ascii") as out:
+                out.write(text)
+        for steps, expected in ((0, True), (3, False)):
+            done = self.run_it("--", PYTHON, "-c", f"import headrace, jax; [headrace.step(n) for n in range({steps})]", env={"PYTHONPATH": self.data})
+            self.assertEqual("if this program trains with JAX in a loop of its own, call headrace.step(number)" in " ".join(done.stderr.split()), expected)
+
     def test_stacks(self):
         self.assertEqual(self.environment_of("--stacks")["HEADRACE_STACKS"], os.path.realpath(self.dir))
 
