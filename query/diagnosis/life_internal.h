@@ -97,7 +97,7 @@ enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_
 
 /* waits.c: finds the batches that workers of r->life made, and stores them in r->made. -ENOMEM. */
 int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
-/* Adds the blocks of a wait. -ENOMEM. */
+/* Adds the blocks of a wait: one of kind HIDDEN until its hidden_to, then others. -ENOMEM. */
 int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait);
 /* Adds the time of a fetch before `to` that has no block to the scan. -ENOMEM. */
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to);
