@@ -8,7 +8,7 @@
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/parts_internal.h"
 
-static bool is_wait(const struct hr_block *b)
+static bool costs(const struct hr_block *b)
 {
 	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
 }
@@ -90,7 +90,8 @@ static int add_pieces(const struct hr_diagnosis *d, const struct hr_train_life *
 	for (size_t k = 0; r == 0 && k < life->n; k++) {
 		const struct hr_block *b = &life->blocks[k];
 
-		if (is_wait(b) && b->from >= within.from && b->to <= within.to)
+		if ((costs(b) || b->kind == HR_BLOCK_HIDDEN) && b->from >= within.from &&
+		    b->to <= within.to)
 			r = add_piece(d, life, b, to);
 	}
 	return r;
@@ -130,7 +131,7 @@ static int find_longest(void *data, size_t i)
 	for (size_t k = 0; k < life->n; k++) {
 		struct hr_longest_wait wait;
 
-		if (!is_wait(&life->blocks[k]))
+		if (!costs(&life->blocks[k]))
 			continue;
 		wait = whole_wait(life, &life->blocks[k]);
 		if (hr_longest_ns(&wait) > hr_longest_ns(longest))
