@@ -63,7 +63,8 @@ static void add_row(struct notes *notes, struct hr_buffer *cells)
 	char *sentence, *text;
 
 	if (!hr_text_given(loss.reason)) {
-		notes_add_row(notes, cells[NOTE_TEXT].data);
+		if (hr_text_given(cells[NOTE_TEXT].data))
+			notes_add_row(notes, cells[NOTE_TEXT].data);
 		return;
 	}
 	loss.count = strtoull(cells[NOTE_COUNT].data, NULL, 10);
@@ -87,9 +88,11 @@ static int notes_chunk_in(void *self, duckdb_data_chunk chunk)
 		bool failed = false;
 
 		for (idx_t i = 0; i < columns && i < NOTE_COLUMNS; i++) {
+			duckdb_vector v = hr_duckdb.data_chunk_get_vector(chunk, i);
+
 			cells[i].n = 0;
-			hr_value_text(&cells[i], &text, hr_duckdb.data_chunk_get_vector(chunk, i),
-				      row);
+			if (!hr_value_is_null(v, row))
+				hr_value_text(&cells[i], &text, v, row);
 			hr_buffer_add(&cells[i], "", 1);
 			failed |= cells[i].failed;
 		}
