@@ -2,7 +2,8 @@
 /*
  * rows.h - rows of tables.def from the frames of streams
  *
- * Purpose   Each row has its own stream, generation and frame, so rows of many streams share a block.
+ * Purpose   Each row has its own stream, generation and frame, so rows of many streams share a
+ *           block.
  * Owner     A store thread of the collector.
  * Threads   One at a time.
  */
@@ -20,7 +21,10 @@ struct hr_ch_origin {
 	uint16_t day; /* days since 1970 */
 	uint64_t stream, generation;
 	int64_t uid; /* owner of the job; -1: not yet known */
-	/* From the first Clock, so that partial sums of a window have the same time. 0: not yet known */
+	/*
+	 * From the first Clock, so that partial sums of a window have the same time. 0: not yet
+	 * known
+	 */
 	int64_t real_minus_boot_ns;
 	bool by_node;
 };
@@ -37,9 +41,9 @@ size_t hr_ch_rows_count(const struct hr_ch_rows *r);
 size_t hr_ch_rows_bytes(const struct hr_ch_rows *r);
 
 /*
- * Adds the rows of a frame: `packed` goes into `frames` at `stored_ns`, and `msg` is the same frame,
- * unpacked and untrusted, which this changes. -EBADMSG: the content contradicts itself, so only
- * `frames` has it. -ENOMEM: rows are missing; clear all blocks.
+ * Adds the rows of a frame: `packed` goes into `frames` at `stored_ns`, and `msg` is the same
+ * frame, unpacked and untrusted, which this changes. -EBADMSG: the content contradicts itself, so
+ * only `frames` has it. -ENOMEM: rows are missing; clear all blocks.
  */
 int hr_ch_rows_add(struct hr_ch_rows *r, struct hr_ch_origin *o, Headrace__Frame *msg,
 		   const uint8_t *packed, size_t bytes, int64_t stored_ns);

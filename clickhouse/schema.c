@@ -173,7 +173,9 @@ static void put_ops_with(enum hr_bytes_rule a, enum hr_bytes_rule b, FILE *to)
 	fputc(')', to);
 }
 
-/* The same as hr_bytes_moved(): NULL for operations without bytes, and for those without a result. */
+/*
+ * The same as hr_bytes_moved(): NULL for operations without bytes, and for those without a result.
+ */
 static void put_bytes(const struct hr_ch_schema *s, FILE *to)
 {
 	fputs("nullIf(multiIf(r.result = ", to);

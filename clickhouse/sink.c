@@ -11,7 +11,9 @@
 
 #define DAY_S	 86400u
 #define NODE_JOB "_node" /* the stream of a node itself; it can be years old */
-/* Added to the newest generation if the clock of a node was set back, so that Opens have distances. */
+/*
+ * Added to the newest generation if the clock of a node was set back, so that Opens have distances.
+ */
 #define OPEN_NUMBERS (UINT64_C(1) << 20)
 #define TABLES_HINT  "headrace-collector schema clickhouse prints the statements that create them"
 

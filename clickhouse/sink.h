@@ -6,23 +6,24 @@
  * nothing, and forgets after a while which inserts it has had. So rows of a frame can arrive twice.
  * They are distinguished by generations:
  *
- *      A generation is a number that grows within a stream. A collector begins one when a daemon opens
- *      a stream there, and after each insert that failed or whose result it does not know. Each
- *      generation has a first frame: the one after the last that was confirmed.
+ *      A generation is a number that grows within a stream. A collector begins one when a daemon
+ *      opens a stream there, and after each insert that failed or whose result it does not know.
+ *      Each generation has a first frame: the one after the last that was confirmed.
  *
  *      A row is valid if no later generation of its stream has a first frame at or before the row's
  *      frame. The view generation_ends computes this, and all views leave out the other rows.
  *
- * Thus a generation inserts each row at most once, and what a dead, stopped or disconnected collector
- * inserts late is never counted. Acknowledged frames are never superseded:
+ * Thus a generation inserts each row at most once, and what a dead, stopped or disconnected
+ * collector inserts late is never counted. Acknowledged frames are never superseded:
  *
  *      A daemon numbers its Opens (Open.opening), and a generation has the number of its Open, or a
- *      slightly higher one after a failed insert. So the generations have the order of the Opens, even
- *      if a collector begins one late, and whatever clocks collectors have.
+ *      slightly higher one after a failed insert. So the generations have the order of the Opens,
+ *      even if a collector begins one late, and whatever clocks collectors have.
  *
- *      A generation begins after the last frame whose acknowledgement the daemon has (Open.acked_seq).
- *      The daemon ignores acknowledgements of connections that it has left. So frames from there on
- *      were not acknowledged in earlier generations, and the daemon still has them.
+ *      A generation begins after the last frame whose acknowledgement the daemon has
+ *      (Open.acked_seq). The daemon ignores acknowledgements of connections that it has left. So
+ *      frames from there on were not acknowledged in earlier generations, and the daemon still has
+ *      them.
  *
  * Nothing of this depends on what a replica that lags has. If the clock of a node was set back, the
  * newest generation that ClickHouse has counts instead of the number of the Open.
@@ -106,7 +107,9 @@ int hr_ch_sink_insert(struct hr_ch_sink *k, unsigned shard, char **ret_error);
 /* Forgets the rows of a shard. */
 void hr_ch_sink_clear(struct hr_ch_sink *k, unsigned shard);
 
-/* Call it for each stream with frames in an insert that failed: the next frame begins a generation. */
+/*
+ * Call it for each stream with frames in an insert that failed: the next frame begins a generation.
+ */
 static inline void hr_ch_sink_failed(struct hr_ch_sink_stream *s)
 {
 	s->origin.generation = 0;

@@ -46,9 +46,9 @@ bool hr_ch_is_name(const char *text);
 bool hr_ch_target_is(const char *text);
 
 /*
- * Parses an address, and reads the file of the password. *ret_error (malloc'ed) explains what is wrong,
- * and what is valid. Call hr_ch_target_done in all cases. Returns 0, -EINVAL, -ENOMEM, or the error
- * of the file.
+ * Parses an address, and reads the file of the password. *ret_error (malloc'ed) explains what is
+ * wrong, and what is valid. Call hr_ch_target_done in all cases. Returns 0, -EINVAL, -ENOMEM, or
+ * the error of the file.
  */
 int hr_ch_target_parse(const char *text, struct hr_ch_target *ret, char **ret_error);
 void hr_ch_target_done(struct hr_ch_target *t);

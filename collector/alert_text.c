@@ -29,7 +29,9 @@ static struct stamp stamp_of(uint64_t real_ns, const char *format)
 	return t;
 }
 
-/* Closes a stream of open_memstream, and returns its text without control bytes. NULL: no memory. */
+/*
+ * Closes a stream of open_memstream, and returns its text without control bytes. NULL: no memory.
+ */
 static char *finish_line(FILE *out, char **text)
 {
 	char *line = NULL;

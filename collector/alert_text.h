@@ -2,8 +2,8 @@
 /*
  * alert_text.h - an alert as a sentence, and as JSON (docs/alerts.md)
  *
- * Texts of other machines are escaped, so that the result is UTF-8 without control bytes. The caller
- * frees results. Pure functions.
+ * Texts of other machines are escaped, so that the result is UTF-8 without control bytes. The
+ * caller frees results. Pure functions.
  */
 #ifndef HEADRACE_COLLECTOR_ALERT_TEXT_H
 #define HEADRACE_COLLECTOR_ALERT_TEXT_H

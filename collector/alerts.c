@@ -77,7 +77,9 @@ static double value_of(enum hr_alert_kind kind, const Headrace__FleetJob *j, uin
 	}
 }
 
-/* Updates the value, which is a mean if the rule has a time. Returns whether the condition holds. */
+/*
+ * Updates the value, which is a mean if the rule has a time. Returns whether the condition holds.
+ */
 static bool condition_update(struct hr_alert *x, double value, uint64_t now_ms)
 {
 	double over_ms = (double)x->rule.for_ms / MEAN_PART;

@@ -6,11 +6,11 @@
  *           alerting.h asks which messages are due, and returns their results.
  * Owner     struct hr_alerts owns its alerts.
  * Threads   The loop.
- * Memory    At most HR_ALERTS_MOST alerts of about 2 KiB, and HR_ALERTS_PER_USER of one user. Further
- *           ones are counted and ignored.
+ * Memory    At most HR_ALERTS_MOST alerts of about 2 KiB, and HR_ALERTS_PER_USER of one user.
+ *           Further ones are counted and ignored.
  *
- *      pending --(the condition holds for its time)--> firing --(false for HR_ALERT_OVER_MS)--> over
- *         +---(it is false)---> gone                                     (both messages sent)---> gone
+ *      pending --(condition holds for its time)--> firing --(false for HR_ALERT_OVER_MS)--> over
+ *         +---(it is false)---> gone                                 (both messages sent)---> gone
  *
  * A condition with a time applies to the mean over about a tenth of this time, so that one second
  * with another value does not start the time again.
@@ -68,7 +68,10 @@ struct hr_alert {
 	uint64_t since_ms; /* when the condition became true */
 	uint64_t true_ms;  /* when it was last true */
 	uint64_t over_ms;
-	/* On the wall clock; 0: not yet. Stuck, silent: `since` is the start of the operation, or silence. */
+	/*
+	 * On the wall clock; 0: not yet. Stuck, silent: `since` is the start of the operation, or
+	 * silence.
+	 */
 	uint64_t since_real_ns, fired_real_ns, over_real_ns;
 	struct hr_alert_delivery to[HR_ALERT_N_SINKS];
 };
@@ -101,8 +104,8 @@ const Headrace__FleetJob *hr_alert_job(const struct hr_alert *alert, const Headr
 
 /*
  * The next alert about which the sink must get a message now, and marks the message as on its way.
- * NULL: none. `repeat`: the sink must get an alert again each HR_ALERT_REPEAT_MS. The alert is valid
- * until the next call of another function.
+ * NULL: none. `repeat`: the sink must get an alert again each HR_ALERT_REPEAT_MS. The alert is
+ * valid until the next call of another function.
  */
 const struct hr_alert *hr_alerts_due(struct hr_alerts *a, enum hr_alert_sink sink, bool repeat,
 				     uint64_t now_ms);

@@ -4,7 +4,8 @@
  *
  * A store thread collects the rows of many streams for up to a second or until they fill a block,
  * and inserts them. A frame is acknowledged when ClickHouse has confirmed all of its rows. If an
- * insert fails, the daemons send the frames again, which begins new generations (clickhouse/sink.h).
+ * insert fails, the daemons send the frames again, which begins new generations
+ * (clickhouse/sink.h).
  */
 #include "collector/ingest_internal.h"
 
@@ -112,7 +113,10 @@ static const char *clickhouse_where(const struct hr__ingest_stream *s)
 struct unknown {
 	struct hr__ingest_stream **list;
 	struct hr_ch_sink_stream **sinks;
-	/* For each stream, who owns its job: the user of the peer or others; named by nodes or by users. */
+	/*
+	 * For each stream, who owns its job: the user of the peer or others; named by nodes or by
+	 * users.
+	 */
 	struct owners {
 		bool same_by_node, other_by_node, other;
 	} * owners;

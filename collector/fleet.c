@@ -150,7 +150,9 @@ void hr_fleet_note_frame(struct hr_fleet_stream *s, uint64_t now_ms)
 		s->frame_ms = now_ms;
 }
 
-/* A checkpoint of several ranks is one: it begins with the first of them, and ends with the last. */
+/*
+ * A checkpoint of several ranks is one: it begins with the first of them, and ends with the last.
+ */
 static void take_saves(struct hr__fleet_saves *s, const Headrace__Now *from)
 {
 	for (size_t i = 0; i < from->n_ranks && i < HR_NOW_RANKS; i++) {

@@ -42,7 +42,7 @@ struct hr__fleet_now {
 	size_t n_mounts, n_folders, n_stuck;
 };
 
-#define HR__FLEET_SAVES	      16u /* earlier checkpoints of a node, whose median is the usual time */
+#define HR__FLEET_SAVES	      16u /* earlier checkpoints of a node: the median is usual */
 #define HR__FLEET_SAVES_LEAST 3u
 
 /* The checkpoints of a node. */

@@ -3,7 +3,8 @@
  * ingest_internal.h - shared by ingest.c (queues, threads) and the code of store threads:
  * ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_stats.c and a backend
  *
- * A backend stores frames: backend_folder.c in the folder of a store, backend_clickhouse.c in ClickHouse.
+ * A backend stores frames: backend_folder.c in the folder of a store, backend_clickhouse.c in
+ * ClickHouse.
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
 #define HEADRACE_COLLECTOR_INGEST_INTERNAL_H

@@ -362,7 +362,9 @@ static void tick(struct hr__peer *p, uint64_t now_ms)
 	const struct hr_peers_config *c = &p->peers->config;
 	uint64_t heard_ms = hr_conn_received_ms(p->conn);
 
-	/* What a node sends while the collector does not read does not show whether it is silent. */
+	/*
+	 * What a node sends while the collector does not read does not show whether it is silent.
+	 */
 	for (struct hr__chan *chan = p->chans; p->paused && chan; chan = chan->next)
 		hr_fleet_note_frame(chan->live, now_ms);
 	if (p->paused || p->state == HR__PEER_LEAVING || p->state == HR__PEER_ASKED)

@@ -45,8 +45,8 @@ struct hr_web_request {
 	const char *expect; /* the name of a header that the answer must have; NULL: none */
 
 	/* ---- results ---- */
-	int error; /* 0: an answer arrived, with any status; else -errno, and `text` is the reason */
-	int status;	  /* of HTTP */
+	int error;  /* 0: an answer arrived, of any status; else -errno, and `text` is the reason */
+	int status; /* of HTTP */
 	bool expected;	  /* the answer has the header `expect` */
 	char content[64]; /* type of the answer */
 	char *text;	  /* malloc'ed, with a NUL at the end; NULL: empty */

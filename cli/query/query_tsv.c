@@ -69,7 +69,9 @@ static char *make_cell(const struct answer_table *t, const struct column *c, cha
 	return cell.data;
 }
 
-/* Returns the place of a column in the line `shown` of a named query, from 1; 0: it is not there. */
+/*
+ * Returns the place of a column in the line `shown` of a named query, from 1; 0: it is not there.
+ */
 static unsigned place_of(const struct hr_named *q, const char *name)
 {
 	const char *at = hr_named_line(q, SHOWN_LINE);

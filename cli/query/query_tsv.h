@@ -13,8 +13,9 @@
 #include "cli/query/query_request.h"
 
 /*
- * Prints a table, or a list if that is the format of the request. `query`: its header chooses the columns, and
- * numbers have units; NULL: SQL of the user. Returns 0, -ENOMEM or the error of writing.
+ * Prints a table, or a list if that is the format of the request. `query`: its header chooses the
+ * columns, and numbers have units; NULL: SQL of the user. Returns 0, -ENOMEM or the error of
+ * writing.
  */
 int hr_tsv_table(char *text, const struct hr_query_request *r, const struct hr_named *query,
 		 FILE *to);

@@ -46,8 +46,8 @@ char **hr_environment_new(const struct hr_environment *e);
 void hr_environment_free(char **environment);
 
 /*
- * Returns a path of libheadrace.so (malloc'ed), or NULL if it is not installed. If it is in a folder
- * that LD_PRELOAD cannot contain, the path leads through a link in the runtime folder.
+ * Returns a path of libheadrace.so (malloc'ed), or NULL if it is not installed. If it is in a
+ * folder that LD_PRELOAD cannot contain, the path leads through a link in the runtime folder.
  */
 char *hr_library_find(void);
 

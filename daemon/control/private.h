@@ -50,8 +50,8 @@ int hr_private_names(const char *store, const char *job, struct hr_private_names
 		     char **ret_error);
 
 /*
- * Makes a link to the folder `target` in the runtime folder, and sets its path, for uses that do not
- * accept every path. The link stays. Errors: those of the runtime folder, symlink and rename.
+ * Makes a link to the folder `target` in the runtime folder, and sets its path, for uses that do
+ * not accept every path. The link stays. Errors: those of the runtime folder, symlink and rename.
  */
 int hr_private_link(const char *target, char ret[HR_PRIVATE_PATH]);
 

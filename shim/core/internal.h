@@ -126,7 +126,9 @@ struct hr__wiped {
 } __attribute__((aligned(HR__PAGE_ALIGN)));
 extern struct hr__wiped hr__wiped;
 
-/* Whether this process begins and ends its sessions itself. What happens without one is not kept. */
+/*
+ * Whether this process begins and ends its sessions itself. What happens without one is not kept.
+ */
 static inline bool hr__controls_sessions(void)
 {
 	int32_t controls = __atomic_load_n(&hr__image.controls, __ATOMIC_RELAXED);

@@ -117,7 +117,7 @@ class Environment(harness.Case):
         self.assertIn("--functions must be", done.stderr)
 
     def test_a_framework_without_marks(self):
-        """The summary tells what to add to a program of JAX whose loop headrace does not know (here, a stand-in for JAX)."""
+        """The summary shows what to add to a program of JAX whose loop headrace does not know (here, a stand-in for JAX)."""
         os.makedirs(f"{self.data}/jax/_src")
         for name, text in (("__init__", "import jax._src.distributed"), ("_src/__init__", ""), ("_src/distributed", "class State:\n def initialize(self): pass")):
             with open(f"{self.data}/jax/{name}.py", "w", encoding="ascii") as out:

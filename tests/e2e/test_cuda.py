@@ -72,7 +72,7 @@ class Cuda(harness.Case):
         self.assertNotRegex(self.first(traced)["meaning"], "waits for")
 
     def test_how_busy(self):
-        """As NVML tells nvidia-smi, which runs beside the training."""
+        """As NVML reports it to nvidia-smi, which runs at the same time."""
         smi = harness.need_program("nvidia-smi")
         for gpu in "10", "30":
             with self.subTest(gpu=gpu):

@@ -112,7 +112,7 @@ class Wheel(unittest.TestCase):
         self.assertNotRegex(self.run_it(*user, f"{folder}/bin/headrace", "doctor").stdout, r"(?m)^fail")
 
     def test_target(self):
-        """pip install --target drops the folder `lib` of a wheel's data, and puts `bin` beside the package."""
+        """pip install --target drops the folder `lib` of a wheel's data, and puts `bin` next to the package."""
         folder = f"{self.dir}/target"
         self.run_it("/usr/bin/python3", "-m", "pip", "install", "-q", "--no-index", "--root-user-action=ignore", "--target", folder, self.wheel)
         self.env["PYTHONPATH"] = folder
