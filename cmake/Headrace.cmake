@@ -25,13 +25,42 @@ function(hr_library name)
   hr_flags(${name})
 endfunction()
 
+# What scripts/test must know of a test is a label, so `ctest -L` and `ctest -LE` understand it, too. docs/testing.md explains them.
+#
+# hr_needs(TEST [CORES N] [MEMORY GIB] [ALONE]): what the test needs while it runs; 1 core and 0.5 GiB by default. A test that
+# mostly waits needs less than one core. ALONE: nothing else may run at that time.
+function(hr_needs test)
+  cmake_parse_arguments(ARG "ALONE" "CORES;MEMORY" "" ${ARGN})
+  if(ARG_CORES)
+    set_property(TEST ${test} APPEND PROPERTY LABELS cores=${ARG_CORES})
+  endif()
+  if(ARG_MEMORY)
+    set_property(TEST ${test} APPEND PROPERTY LABELS memory=${ARG_MEMORY})
+  endif()
+  if(ARG_ALONE)
+    set_property(TEST ${test} APPEND PROPERTY LABELS alone)
+  endif()
+endfunction()
+
+# hr_all(TEST REASON): only `scripts/test --all` runs the test.
+function(hr_all test reason)
+  set_property(TEST ${test} APPEND PROPERTY LABELS all)
+endfunction()
+
+# hr_precise(TEST): the test compares two measurements of time. It runs in `scripts/test --all` only, alone, and repeats its
+# measurement until a stated confidence (tests/precise.py).
+function(hr_precise test)
+  hr_all(${test} "it measures time")
+  hr_needs(${test} ALONE)
+endfunction()
+
 # hr_timing(TEST REASON): the test depends on how soon the machine runs a process, and may fail on a busy one for that
 # REASON alone: scripts/test runs it a second time.
 function(hr_timing test reason)
   set_property(TEST ${test} APPEND PROPERTY LABELS timing)
 endfunction()
 
-# hr_long(TEST SECONDS): ctest starts the longest tests first, so that none is left for the end. Seconds beside other tests.
+# hr_long(TEST SECONDS): the longest tests start first, so that none is left for the end. Seconds of the test when it runs alone.
 function(hr_long test seconds)
   set_property(TEST ${test} PROPERTY COST ${seconds})
 endfunction()
