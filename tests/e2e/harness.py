@@ -90,16 +90,20 @@ def need_program(name):
     return path
 
 
+def has_modules(python, *modules, **env):
+    """Does not import them: importing torch alone takes seconds."""
+    probe = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
+    return subprocess.run([python, "-c", probe, *modules], capture_output=True, check=False, env=dict(os.environ, **env)).returncode == 0
+
+
 def need_torch():
-    probe = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False)
-    if probe.returncode != 0:
+    if not has_modules(PYTHON, "torch"):
         raise unittest.SkipTest(f"{PYTHON} has no torch (python3-torch)")
 
 
 def need_modules(*modules, **env):
     """Skips if TEST_PYTHON cannot import these modules."""
-    probe = subprocess.run([TEST_PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, check=False, env=dict(os.environ, **env))
-    if probe.returncode != 0:
+    if not has_modules(TEST_PYTHON, *modules, **env):
         raise unittest.SkipTest(f"{TEST_PYTHON} has no {' or '.join(modules)}: set HR_TEST_PYTHON to a Python that has")
 
 
