@@ -25,7 +25,7 @@ class Training(harness.Case):
 
     def train(self, loop, *modules, starts=False):
         """Trains, and compares steps, epochs and waits. starts: the clock includes the start of workers."""
-        harness.need_modules(*modules, **OFFLINE)
+        harness.need_modules(*modules)
         out = os.path.join(self.folder.log, "out")
         os.mkdir(out)
         made = os.path.join(self.folder.log, "made")
@@ -121,7 +121,7 @@ class Feeds(Training):
         self.checkpoints("orbax_async")
 
     def ranks(self, loop, module, addresses):
-        harness.need_modules(module, **OFFLINE)
+        harness.need_modules(module)
         sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(addresses)]
         free = ",".join(f"127.0.0.1:{s.getsockname()[1]}" for s in sockets)
         for s in sockets:

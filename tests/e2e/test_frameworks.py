@@ -19,7 +19,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "YOLO_OFFLINE": "1", "YOLO_AUTOINSTALL": "fals
 class Frameworks(harness.Case):
     def train(self, framework, *modules):
         """Trains; returns what the script printed, and the rows of `checkpoints`."""
-        harness.need_modules(*modules, **OFFLINE)
+        harness.need_modules(*modules)
         out = os.path.join(self.folder.log, "out")
         os.mkdir(out)
         traced = self.headrace([PYTHON, SCRIPT, framework, out], timeout=240, **OFFLINE)

@@ -44,7 +44,7 @@ with open(f"{folder}/{rank}.json", "w") as out:
 
 class Trackers(harness.Case):
     def track(self, tracker, *modules):
-        harness.need_modules(*modules, **OFFLINE)
+        harness.need_modules(*modules)
         path = f"{os.path.dirname(harness.HEADRACE)}:{os.environ['PATH']}"
         traced = self.headrace([PYTHON, SCRIPT, tracker, self.folder.data], options=("--include", self.folder.data), PATH=path, **OFFLINE)
         self.assertEqual(traced.value("SELECT count(*) AS n FROM losses"), 0)  # the questions are no programs of the job
