@@ -195,7 +195,23 @@ class Mapped(Training):
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "core")
 
 
-class Launchers(Training):
+class SlowRank(Training):
+    def slow_rank(self):
+        """Two ranks, of which rank 1 sleeps in its data set. Returns what each waited for batches and stalled, in seconds, and the recording.
+        The first step is left out, because it begins with the start of the workers."""
+        say = os.path.join(self.folder.log, f"said{os.urandom(4).hex()}")
+        traced = self.headrace([harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port",
+                                str(harness.free_port()), f"{harness.WORKLOADS}/train_ranks.py", say])
+        waits = []
+        for rank in range(2):
+            with open(f"{say}.{rank}", encoding="ascii") as f:
+                waits.append(sum(json.load(f)[1:]))
+        stalls = [float(row["s"] or 0) for row in traced.sql("""SELECT sum(ns) FILTER (part = 'stall' AND step > 0) / 1e9 AS s FROM parts
+            WHERE rank IS NOT NULL GROUP BY rank ORDER BY rank""")]
+        return waits, stalls, traced
+
+
+class Launchers(SlowRank):
     """Two ranks, each with a loop and workers of its own."""
 
     ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -224,20 +240,6 @@ class Launchers(Training):
         self.launch(harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2",
                     "--master_port", str(harness.free_port()))
 
-    def slow_rank(self):
-        """Two ranks, of which rank 1 sleeps in its data set. Returns what each waited for batches and stalled, in seconds, and the recording.
-        The first step is left out, because it begins with the start of the workers."""
-        say = os.path.join(self.folder.log, f"said{os.urandom(4).hex()}")
-        traced = self.headrace([harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port",
-                                str(harness.free_port()), f"{harness.WORKLOADS}/train_ranks.py", say])
-        waits = []
-        for rank in range(2):
-            with open(f"{say}.{rank}", encoding="ascii") as f:
-                waits.append(sum(json.load(f)[1:]))
-        stalls = [float(row["s"] or 0) for row in traced.sql("""SELECT sum(ns) FILTER (part = 'stall' AND step > 0) / 1e9 AS s FROM parts
-            WHERE rank IS NOT NULL GROUP BY rank ORDER BY rank""")]
-        return waits, stalls, traced
-
     def test_a_slow_rank(self):
         """Rank 0 stalls, and rank 1 is to blame."""
         _, stalls, traced = self.slow_rank()
@@ -249,10 +251,8 @@ class Launchers(Training):
         self.launch(harness.need_program("mpirun"), "--oversubscribe", "-n", "2", harness.PYTHON)
 
 
-class PreciseStalls(Launchers):
+class PreciseStalls(SlowRank):
     """Rank 0 stalls for as long as rank 1 waits longer for its batches."""
-
-    test_torchrun = test_a_slow_rank = test_mpirun = None
 
     def test_a_slow_rank_is_blamed_for_its_waits(self):
         def measure():
