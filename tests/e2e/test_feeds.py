@@ -127,7 +127,7 @@ class Feeds(Training):
         for s in sockets:
             s.close()
         both = f"{PYTHON} {SCRIPT} {loop} 1 & {PYTHON} {SCRIPT} {loop} 0; wait"
-        traced = self.headrace(["/bin/sh", "-c", both], timeout=240, COORDINATOR=free, **OFFLINE)
+        traced = self.headrace(["/bin/sh", "-c", both], COORDINATOR=free, **OFFLINE)
         lines = [json.loads(line) for line in traced.result.stdout.splitlines() if line.startswith(b"{")]
         ranks = {int(row["pid"]): int(row["rank"]) for row in traced.sql("SELECT pid, rank FROM processes WHERE rank IS NOT NULL")}
         self.assertEqual(ranks, {line["pid"]: line["rank"] for line in lines})

@@ -22,7 +22,7 @@ class Frameworks(harness.Case):
         harness.need_modules(*modules)
         out = os.path.join(self.folder.log, "out")
         os.mkdir(out)
-        traced = self.headrace([PYTHON, SCRIPT, framework, out], timeout=240, **OFFLINE)
+        traced = self.headrace([PYTHON, SCRIPT, framework, out], **OFFLINE)
         report = json.loads(traced.result.stdout.splitlines()[-1])  # the framework may print, too
         for table in ("steps", "epochs"):
             if table in report:

@@ -156,11 +156,11 @@ class Ends(Loader):
     def ended(self, end, killed, status=0):
         argv = self.job("--kind", "raw", "--end", end)
         self.assert_cut_short(
-            *self.headrace_and_strace(argv, options=("--linger", "15s"), status=status), killed
+            *self.headrace_and_strace(argv, options=("--linger", "300s"), status=status), killed
         )
         self.forget()
         traced = self.headrace(
-            argv, options=("--exclude", self.folder.log, "--linger", "15s"), status=status
+            argv, options=("--exclude", self.folder.log, "--linger", "300s"), status=status
         )
         self.assert_progress(traced)
         self.assert_only_torn(traced, killed)
