@@ -136,7 +136,7 @@ class Stacks(Lines):
         self.method("fork", 1, ("sleep", "sleep"), ("python", "spin"), ("zlib", "zlib"), ("held", "held"), ("lock_", "lock"))
 
     def test_spawned_workers(self):
-        self.method("spawn", 1, ("sleep", "sleep"), ("lock_", "lock"))
+        self.method("spawn", 1, ("lock_", "lock"))
 
     def test_without_workers(self):
         self.method("fork", 0, ("sleep", "sleep"), ("hashlib", "hashlib"))

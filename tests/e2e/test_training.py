@@ -265,7 +265,7 @@ class PreciseStalls(SlowRank):
         precise.agree(self, iter(self.lost + [(0, 1)] * precise.ROUNDS).__next__, 0.1)
 
 
-class Spawned(Training):
+class Started(Training):
     """Ranks that only torch knows of, workers by spawn and forkserver, loaders alive side by side."""
 
     FILES, BATCHES, EPOCHS = 16, 4, 2
@@ -278,9 +278,9 @@ class Spawned(Training):
         waits = {(int(r["rank"]), int(r["loader"])): int(r["n"]) for r in traced.sql(per.format("input_wait"))}
         fetches = {(int(r["rank"]), int(r["loader"])): (int(r["n"]), int(r["procs"])) for r in traced.sql(per.format("fetch"))}
         for rank in (0, 1):
-            for loader in (0, 2):
+            for loader, workers in ((0, 2), (2, 1)):
                 self.assertEqual(waits[rank, loader], self.EPOCHS * (self.BATCHES + 1))
-                self.assertEqual(fetches[rank, loader], (self.EPOCHS * self.BATCHES, 2))
+                self.assertEqual(fetches[rank, loader], (self.EPOCHS * self.BATCHES, workers))
             self.assertEqual(waits[rank, 1], self.EPOCHS)
         self.assertEqual(len(waits), 6)
         steps = """SELECT rank, count(DISTINCT step) AS n, max(step) AS last FROM regions WHERE kind = 'step' GROUP BY rank ORDER BY rank"""
@@ -294,9 +294,13 @@ class Spawned(Training):
         # Of what was being fetched ahead when its loader was gone, no range is left but by a worker that was killed in it.
         self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1 AND kind <> 'fetch'"), 0)
 
+
+class Spawned(Started):
     def test_spawn(self):
         self.spawned("spawn")
 
+
+class Forkserver(Started):
     def test_forkserver(self):
         self.spawned("forkserver")
 
