@@ -63,7 +63,7 @@ class Ranks(Loader):
             "--nproc_per_node",
             str(self.RANKS),
             "--master_port",
-            "29641",
+            str(harness.free_port()),
         ]
         self.launch(launcher)
 
