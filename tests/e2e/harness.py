@@ -12,12 +12,14 @@ HEADRACE_LONG=1 asks for the long versions, HEADRACE_KEEP=1 keeps the folders fo
 """
 
 import collections
+import functools
 import json
 import os
 import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,6 +45,9 @@ DUCKDB = os.environ.get("HEADRACE_DUCKDB") or os.path.join(
 WHEELS = os.environ.get("HEADRACE_WHEELS") or os.path.join(HERE, "../../third_party/wheels")
 READERS = os.environ.get("HEADRACE_READERS") or os.path.join(HERE, "../../third_party/readers")
 LONG = os.environ.get("HEADRACE_LONG") == "1"
+LIMIT = 300  # seconds, after which a test reports that something hangs
+# Two clocks may differ by this share and by this many seconds, because their ticks differ. Other programs on the machine do not add to it.
+CLOCK_RATE, CLOCK_STEP = 1e-3, 2e-5
 
 # In the environment of all that a Folder starts, so that it can be found again.
 TAG = "E2E_TAG"
@@ -90,21 +95,39 @@ def need_program(name):
     return path
 
 
-def has_modules(python, *modules, **env):
-    """Does not import them: importing torch alone takes seconds."""
-    probe = "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
-    return subprocess.run([python, "-c", probe, *modules], capture_output=True, check=False, env=dict(os.environ, **env)).returncode == 0
+@functools.cache
+def has_module(python, module):
+    """Whether this Python finds the module. Does not import it, because torch takes seconds."""
+    probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    return subprocess.run([python, "-c", probe, module], capture_output=True, check=False).returncode == 0
 
 
 def need_torch():
-    if not has_modules(PYTHON, "torch"):
+    if not has_module(PYTHON, "torch"):
         raise unittest.SkipTest(f"{PYTHON} has no torch (python3-torch)")
 
 
-def need_modules(*modules, **env):
-    """Skips if TEST_PYTHON cannot import these modules."""
-    if not has_modules(TEST_PYTHON, *modules, **env):
+def need_modules(*modules):
+    """Skips if TEST_PYTHON does not find these modules."""
+    if not all(has_module(TEST_PYTHON, module) for module in modules):
         raise unittest.SkipTest(f"{TEST_PYTHON} has no {' or '.join(modules)}: set HR_TEST_PYTHON to a Python that has")
+
+
+def wait_until(condition, what, runs=lambda: True):
+    """Returns the first true value of condition(). Fails if runs() becomes false, or after LIMIT seconds."""
+    deadline = time.monotonic() + LIMIT
+    while not (value := condition()):
+        assert runs() or condition(), f"ended too early: {what}"
+        assert time.monotonic() < deadline, f"not within {LIMIT} s: {what}"
+        time.sleep(0.01)
+    return value
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that no program uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def read_with(module, *words):
@@ -196,10 +219,8 @@ class Folder:
         return found
 
     def close(self):
-        for _ in range(50):  # children of what is killed may appear while we look
-            left = self.processes()
-            if not left:
-                break
+        deadline = time.monotonic() + LIMIT
+        while (left := self.processes()) and time.monotonic() < deadline:  # children of what is killed may appear while we look
             for pid, _ in left:
                 kill(pid, signal.SIGKILL)
             time.sleep(0.02)
@@ -218,13 +239,17 @@ def kill(pid, number):
 
 def remove_cgroup(path):
     """Its processes have ended, or are about to."""
-    for _ in range(100):
+
+    def removed():
         try:
             os.rmdir(path)
-            return
+        except FileNotFoundError:
+            pass
         except OSError:
-            time.sleep(0.05)
-    os.rmdir(path)
+            return False
+        return True
+
+    wait_until(removed, f"{path} has no process")
 
 
 def run(argv, env, timeout=300, cwd=None, stdin=subprocess.DEVNULL):
@@ -332,6 +357,12 @@ class Case(unittest.TestCase):
             self.assertEqual(done.returncode, status, done.stderr.decode(errors="replace"))
         return Traced(self.folder, store, done)
 
+    def assert_between(self, recorded, within, around, msg=None):
+        """headrace's seconds of something, compared with the program's own clock, read within it and around it. This holds at any speed:
+        a thread that loses its core between two readings makes only the clock around it longer."""
+        self.assertGreaterEqual(recorded, within * (1 - CLOCK_RATE) - CLOCK_STEP, msg)
+        self.assertLessEqual(recorded, around * (1 + CLOCK_RATE) + CLOCK_STEP, msg)
+
     def ask(self, traced, *words):
         """The rows of a named query."""
         argv = [HEADRACE, "query", "--format", "json", traced.store, *words]
@@ -392,6 +423,11 @@ def read_tally(path):
             count.calls += int(calls)
             count.bytes += int(moved)
     return dict(total)
+
+
+def sums_of_short(rows):
+    """Rows of regions that are sums. A range of 100 us or longer has a row of its own, and so may a slow machine have many of them."""
+    return [row for row in rows if int(row["count"]) > 1 or int(row["dur_ns"]) < 99000]
 
 
 def tally_by_class(tally):

@@ -109,11 +109,11 @@ class Arguments(harness.Case):
     def outcome(self, where, **env):
         """Lines by call, natively or with what `env` adds."""
         work = self.fresh_work(where)
-        return self.native([self.program, work], 240, **env).stdout.decode(errors="replace").splitlines()
+        return self.native([self.program, work], 1200, **env).stdout.decode(errors="replace").splitlines()
 
     def recorded(self):
         work = self.fresh_work("recorded")
-        traced = self.headrace([self.program, work], timeout=240)
+        traced = self.headrace([self.program, work], timeout=1200)
         return traced.result.stdout.decode(errors="replace").splitlines()
 
     def compare(self, got, expected, state):

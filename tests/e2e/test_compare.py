@@ -9,16 +9,17 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../bench"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), folder) for folder in ("..", "../bench")]
 import compare_pairs  # noqa: E402
 import harness  # noqa: E402
+import precise  # noqa: E402
 
 RUNS = 2
-FAST, SLOW = {"read": 4}, {"read": 12}  # ms of each read
+FAST, SLOW = {"read": 4}, {"read": 150}  # ms of each read: on a busy machine, the loop of A has waits for cores that the loop of B lacks
 OPTIONS = {"items": 80, "batch": 4, "epochs": 1, "workers": 2, "compute-ms": 8, "decode-ms": 0.5}
 
 
-class Compare(harness.Case):
+class Pairs(harness.Case):
     def setUp(self):
         super().setUp()
         harness.need_torch()
@@ -26,10 +27,10 @@ class Compare(harness.Case):
         if os.geteuid() != 0:
             raise unittest.SkipTest("needs root: mount")
 
-    def record(self):
+    def record(self, slow=SLOW):
         """Both sides, in turns. Returns ([stores of A], [stores of B]), and the seconds of their loops by the jobs' own clocks."""
         lab = compare_pairs.Lab(harness.BUILD, self.folder.path, RUNS, True)
-        stores, clocks = lab.record(compare_pairs.Pair((), OPTIONS, OPTIONS, (FAST, SLOW)))
+        stores, clocks = lab.record(compare_pairs.Pair((), OPTIONS, OPTIONS, (FAST, slow)))
         return [",".join(side) for side in stores], [sum(side) / RUNS for side in clocks]
 
     def compare(self, *words, status=0):
@@ -37,16 +38,16 @@ class Compare(harness.Case):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout
 
+
+class Compare(Pairs):
     def test_slower_storage(self):
-        (a, b), clocks = self.record()
+        (a, b), _ = self.record()
         answer = json.loads(self.compare(a, b, "--format", "json"))
-        first, more = answer["causes"][0], clocks[1] - clocks[0]
+        first = answer["causes"][0]
         self.assertEqual(first["cause"], "storage", answer)
-        self.assertAlmostEqual(first["seconds"], more, delta=0.4 * more)
+        self.assertGreater(first["seconds"], 0)
         loop = next(q for q in answer["quantities"] if q["quantity"] == "loop")
         self.assertTrue(loop["differs"])
-        for key, clock in zip(("a_s", "b_s"), clocks):
-            self.assertAlmostEqual(loop[key], clock, delta=0.05 * clock)
         files = next(f for f in answer["files"] if f["files"] and "img" in f["files"])
         self.assertEqual([files[side]["opens"] for side in "ab"], [OPTIONS["items"]] * 2)
         self.check_formats(a, b)
@@ -82,6 +83,23 @@ class Compare(harness.Case):
         self.compare(a, os.path.join(self.folder.path, "nothing"), status=66)
         self.compare(a, a.split(",")[0] + "#nothing", status=66)
         self.compare(a, a, "-o", os.path.join(self.folder.path, "no", "file"), status=1)
+
+
+class PreciseCompare(Pairs):
+    """The seconds of the cause, and those of the loops, by the jobs' own clocks."""
+
+    def test_slower_storage(self):
+        def measure():
+            (a, b), clocks = self.record({"read": 12})
+            answer = json.loads(self.compare(a, b, "--format", "json"))
+            loop = next(q for q in answer["quantities"] if q["quantity"] == "loop")
+            self.loops += [(loop[key], clock) for key, clock in zip(("a_s", "b_s"), clocks)]
+            self.assertEqual(answer["causes"][0]["cause"], "storage", answer)
+            return answer["causes"][0]["seconds"], clocks[1] - clocks[0]
+
+        self.loops = []
+        precise.agree(self, measure, 0.4)
+        precise.agree(self, iter(self.loops).__next__, 0.05)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class Container(harness.Case):
         return harness.run(
             ["unshare", "-m", "sh", "-c", script, "sh", self.root, *self.with_env(inside, argv)],
             bare,
-            60,
+            harness.LIMIT,
         )
 
     @staticmethod

@@ -19,10 +19,10 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "YOLO_OFFLINE": "1", "YOLO_AUTOINSTALL": "fals
 class Frameworks(harness.Case):
     def train(self, framework, *modules):
         """Trains; returns what the script printed, and the rows of `checkpoints`."""
-        harness.need_modules(*modules, **OFFLINE)
+        harness.need_modules(*modules)
         out = os.path.join(self.folder.log, "out")
         os.mkdir(out)
-        traced = self.headrace([PYTHON, SCRIPT, framework, out], timeout=240, **OFFLINE)
+        traced = self.headrace([PYTHON, SCRIPT, framework, out], **OFFLINE)
         report = json.loads(traced.result.stdout.splitlines()[-1])  # the framework may print, too
         for table in ("steps", "epochs"):
             if table in report:

@@ -13,12 +13,11 @@ import signal
 import subprocess
 import threading
 import time
-import unittest
 
 import harness
 import hosts
 
-# A program that takes this many times as long as natively, and half a minute more, hangs.
+# A program that takes this many times as long as natively, and some minutes more, hangs.
 SLOWER = 8
 
 
@@ -36,13 +35,11 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        deadline = time.monotonic() + 300
-        while not os.path.exists(self.env_path):
-            if self.runner.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(
-                    f"headrace run did not start: {self.runner.stderr.read().decode()}"
-                )
-            time.sleep(0.01)
+        harness.wait_until(
+            lambda: os.path.exists(self.env_path),
+            "headrace run has started",
+            lambda: self.runner.poll() is None,
+        )
 
     def environment(self):
         """What a child of `headrace run` sees."""
@@ -81,13 +78,17 @@ def tree(folder):
 
 
 class Hosts(harness.Case):
-    """Every row of hosts.py natively, then in one mode. Subclasses are the modes."""
+    """Every row of hosts.py natively, then in each state of headraced."""
 
     def setUp(self):
         super().setUp()
         self.work = os.path.join(self.folder.path, "work")
         os.chmod(self.folder.path, 0o711)
         self.plain = self.folder.environment(PROGRAMS=harness.PROGRAMS)
+        self.folders = {}
+        for state in ("present", "killed", "stopped"):
+            self.folders[state] = harness.Folder()
+            self.addCleanup(self.folders[state].close)
 
     def prepare(self):
         shutil.rmtree(self.work, ignore_errors=True)
@@ -111,6 +112,8 @@ class Hosts(harness.Case):
         if meanwhile:
             meanwhile.start()
         done = harness.run(["/bin/bash", "-c", host.script], env, timeout, cwd=self.work)
+        if meanwhile:
+            meanwhile.join()
         out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
         for pattern, replacement in host.clean:
             out, err = re.sub(pattern, replacement, out), re.sub(pattern, replacement, err)
@@ -121,12 +124,41 @@ class Hosts(harness.Case):
             tree(self.work) if host.tree else "",
         ), time.monotonic() - began
 
+    # Each yields the environment of a program, and a thread that acts meanwhile, or None. `seconds` is what the program takes natively.
+
     @contextlib.contextmanager
-    def mode(self, seconds):
-        """Yields (environment, thread that acts meanwhile or None); seconds is what the program
-        takes natively.
-        """
-        raise NotImplementedError
+    def absent(self, seconds):
+        """No daemon: nothing listens, or the socket does not exist."""
+        yield {
+            "LD_PRELOAD": harness.LIBRARY,
+            "HEADRACE_SOCKET": f"{self.folder.path}/run/none.sock",
+        }, None
+
+    @contextlib.contextmanager
+    def present(self, seconds):
+        yield self.daemons["present"].environment(), None
+
+    @contextlib.contextmanager
+    def killed(self, seconds):
+        """headraced and its keeper get SIGKILL while the program runs."""
+        daemon = Daemon(self.folders["killed"])
+        yield daemon.environment(), threading.Timer(0.4 * seconds, daemon.signal, (signal.SIGKILL,))
+        daemon.close()
+
+    @contextlib.contextmanager
+    def stopped(self, seconds):
+        """headraced and its keeper are stopped before the program starts, and stay so."""
+        daemon = self.daemons["stopped"]
+        daemon.signal(signal.SIGSTOP)
+        yield daemon.environment(), None
+        daemon.signal(signal.SIGCONT)
+
+    def same(self, host, state, expected, seconds):
+        with self.subTest(state=state.__name__):
+            limit = SLOWER * seconds + harness.LIMIT
+            with state(seconds) as (env, meanwhile):
+                got, _ = self.once(host, {**self.plain, **env}, limit, meanwhile)
+            self.assertEqual(got, expected)
 
     def all_hosts(self):
         skipped = []
@@ -136,74 +168,24 @@ class Hosts(harness.Case):
                 skipped.append(f"{host.name} ({', '.join(missing) or 'needs root'})")
                 continue
             with self.subTest(host.name):
-                expected, seconds = self.once(host, self.plain, 60)
-                with self.mode(seconds) as (env, meanwhile):
-                    got, _ = self.once(
-                        host, {**self.plain, **env}, SLOWER * seconds + 30, meanwhile
-                    )
-                self.assertEqual(got, expected)
+                expected, seconds = self.once(host, self.plain, harness.LIMIT)
+                for state in (self.absent, self.present, self.killed, self.stopped):
+                    self.same(host, state, expected, seconds)
         if skipped:
             print("not here:", "; ".join(skipped))
 
-
-class Absent(Hosts):
-    """No daemon: nobody listens, or there is no such socket."""
-
-    @contextlib.contextmanager
-    def mode(self, seconds):
-        yield {
-            "LD_PRELOAD": harness.LIBRARY,
-            "HEADRACE_SOCKET": f"{self.folder.path}/run/none.sock",
-        }, None
-
     def test_all(self):
+        self.daemons = {state: Daemon(self.folders[state]) for state in ("present", "stopped")}
         self.all_hosts()
-
-
-class Present(Hosts):
-    @contextlib.contextmanager
-    def mode(self, seconds):
-        yield self.daemon.environment(), None
-
-    def test_all(self):
-        self.daemon = Daemon(self.folder)
-        self.all_hosts()
-        self.assertEqual(self.daemon.close(), 0)
-        traced = harness.Traced(self.folder, self.daemon.store)
+        self.daemons["stopped"].close()
+        self.assertEqual(self.daemons["present"].close(), 0)
+        traced = harness.Traced(self.folder, self.daemons["present"].store)
         names = {
             os.path.basename(r["exe"])
             for r in traced.sql("SELECT DISTINCT exe FROM processes WHERE exe IS NOT NULL")
         }
         self.assertLessEqual({"bash", "cat", "sort"}, names)
         self.assertNotIn("suid-id", names)
-
-
-class Killed(Hosts):
-    """headraced and its keeper get SIGKILL while the program runs."""
-
-    @contextlib.contextmanager
-    def mode(self, seconds):
-        daemon = Daemon(self.folder)
-        yield daemon.environment(), threading.Timer(0.4 * seconds, daemon.signal, (signal.SIGKILL,))
-        daemon.close()
-
-    def test_all(self):
-        self.all_hosts()
-
-
-class Stopped(Hosts):
-    """headraced and its keeper are stopped before the program starts, and stay so."""
-
-    @contextlib.contextmanager
-    def mode(self, seconds):
-        self.daemon.signal(signal.SIGSTOP)
-        yield self.daemon.environment(), None
-        self.daemon.signal(signal.SIGCONT)
-
-    def test_all(self):
-        self.daemon = Daemon(self.folder)
-        self.all_hosts()
-        self.daemon.close()
 
 
 class Asleep(harness.Case):
@@ -248,7 +230,7 @@ for _ in range(4):
         began = time.monotonic()
         self.native(argv)
         seconds = time.monotonic() - began
-        traced = self.asleep(argv, SLOWER * seconds + 10)
+        traced = self.asleep(argv, SLOWER * seconds + harness.LIMIT)
         counts = traced.counts()
         self.assertEqual(counts["open"].calls, self.SHORT)
         self.assertEqual(counts["read"].calls, self.SHORT)
@@ -261,7 +243,7 @@ for _ in range(4):
 
     def test_workers(self):
         argv = [harness.PYTHON, "-c", self.FORKER, self.folder.data]
-        traced = self.asleep(argv, 60, RANK="3", WORLD_SIZE="4")
+        traced = self.asleep(argv, harness.LIMIT, RANK="3", WORLD_SIZE="4")
         rows = traced.sql(
             "SELECT rank, worker, count(DISTINCT path) AS files, sum(bytes) AS moved FROM events"
             f" WHERE class = 'read' AND starts_with(path, '{self.folder.data}')"
@@ -282,7 +264,7 @@ class Forks(harness.Case):
         program = os.path.join(harness.PROGRAMS, "w_forkstorm")
         harness.need(program, "w_forkstorm")
         done = harness.run(
-            [program, self.folder.data, forks], {**traced_env, "E2E_TALLY": tally}, 240
+            [program, self.folder.data, forks], {**traced_env, "E2E_TALLY": tally}, 1200
         )
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
 

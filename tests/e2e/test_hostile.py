@@ -37,7 +37,7 @@ class Hostile(harness.Case):
             tallies.append(f"{self.folder.log}/tally{number}")
             number += 1
             done = harness.run(
-                [honest, self.folder.data, "4", "3000"], {**env, "E2E_TALLY": tallies[-1]}, 60
+                [honest, self.folder.data, "4", "3000"], {**env, "E2E_TALLY": tallies[-1]}
             )
             self.assertEqual(done.returncode, 0, done.stderr)
         for client in clients:

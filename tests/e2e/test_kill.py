@@ -4,14 +4,17 @@
 nothing is lost without a count (docs/daemon.md).
 """
 
+import json
 import os
 import signal
 import subprocess
-import time
 import unittest
 
 import harness
 from test_loader import SLOT, Loader
+
+READ = 4096  # bytes of a read of the job
+MORE = 1 << 20  # more bytes than a worker moves except by these reads
 
 CGROUPS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
@@ -20,7 +23,7 @@ class Kill(Loader):
     def setUp(self):
         super().setUp()
         self.folder.fill(400, size=65536)
-        self.store = self.folder.fresh("store")
+        self.store = self.folder.fresh(f"kill{os.getpid()}-")
         self.child = None
 
     def start(self, epochs=3, **popen):
@@ -32,7 +35,7 @@ class Kill(Loader):
             "--exclude",
             self.folder.log,
             "--linger",
-            "20s",
+            "300s",
             "--",
             *self.job("--kind", "raw", "--epochs", str(epochs)),
         ]
@@ -54,18 +57,26 @@ class Kill(Loader):
             return []
 
     def wait_for_reads(self, number):
-        deadline = time.monotonic() + 300
-        while sum(returned for _, _, returned in self.slots()) < number:
-            self.assertIsNone(self.child.poll(), "the job ended too early")
-            self.assertLess(time.monotonic(), deadline, "the job makes no progress")
-            time.sleep(0.005)
+        harness.wait_until(
+            lambda: sum(returned for _, _, returned in self.slots()) >= number,
+            f"{number} reads",
+            lambda: self.child.poll() is None,
+        )
 
     def wait_for_quiet(self):
         """Until neither the job nor headrace has a process left."""
-        deadline = time.monotonic() + 300
-        while self.folder.processes():
-            self.assertLess(time.monotonic(), deadline, f"still there: {self.folder.processes()}")
-            time.sleep(0.05)
+        harness.wait_until(lambda: not self.folder.processes(), "the end of all processes")
+
+    def recorded(self, least):
+        """Waits until headraced has recorded so many bytes, {pid: bytes}, of each process that has not ended. Returns their pids."""
+        argv = [harness.HEADRACE, "top", os.path.basename(self.store), "--json", "--count", "1"]
+
+        def recorded():
+            rows = json.loads(harness.run(argv, self.folder.environment()).stdout)["rows"]
+            done = {row["pid"] for row in rows if row["bytes"] >= least.get(row["pid"], 1 << 60)}
+            return done if all(pid in done or not os.path.exists(f"/proc/{pid}") for pid in least) else None
+
+        return harness.wait_until(recorded, f"recorded: {least}", lambda: self.child.poll() is None)
 
     def reads(self, traced):
         return traced.value(
@@ -85,10 +96,10 @@ class Kill(Loader):
         self.start()
         for reads in (500, 4000, 9000):
             self.wait_for_reads(reads)
-            while not (daemons := self.folder.daemons()):  # the keeper has not started the next one yet
-                self.assertIsNone(self.child.poll(), "the job ended too early")
-                time.sleep(0.005)
-            for pid in daemons:
+            # The keeper may not have started the next one yet.
+            for pid in harness.wait_until(
+                self.folder.daemons, "headraced", lambda: self.child.poll() is None
+            ):
                 harness.kill(pid, signal.SIGKILL)
         self.assertEqual(self.child.wait(timeout=300), 0)
         self.wait_for_quiet()
@@ -133,8 +144,8 @@ class Kill(Loader):
 
         self.start(epochs=60, preexec_fn=enter)
         self.wait_for_reads(3000)
-        older_than_a_second = {pid: returned for pid, _, returned in self.slots()}
-        time.sleep(1.1)
+        returned = {pid: returned for pid, _, returned in self.slots()}
+        recorded = self.recorded({pid: READ * n + MORE for pid, n in returned.items()})
         with open(f"{path}/cgroup.kill", "w", encoding="ascii") as kill:
             kill.write("1")
         self.child.wait(timeout=300)
@@ -151,7 +162,8 @@ class Kill(Loader):
         )
         mine = {row["pid"]: row["n"] for row in rows}
         for pid, begun, _ in self.slots():
-            self.assertGreaterEqual(mine.get(pid, 0), older_than_a_second.get(pid, 0), f"pid {pid}")
+            if pid in recorded:
+                self.assertGreaterEqual(mine.get(pid, 0), returned[pid], f"pid {pid}")
             self.assertLessEqual(mine.get(pid, 0), begun, f"pid {pid}")
         self.assertEqual(traced.sql("SELECT DISTINCT state FROM jobs"), [{"state": "killed"}])
 

@@ -63,7 +63,7 @@ class Loader(Case):
             os.unlink(f"{self.folder.log}/{name}")
 
 
-class Methods(Loader):
+class Matrix(Loader):
     """The same job under strace and under headrace: equal counts and bytes per class."""
 
     def matrix(self, *args, kind="jpeg"):
@@ -89,6 +89,8 @@ class Methods(Loader):
         }
         self.assertEqual(pids, {pid for _, _, _, pid, _ in self.seen()})
 
+
+class Methods(Matrix):
     def test_no_workers(self):
         self.matrix("--workers", "0")
 
@@ -98,10 +100,12 @@ class Methods(Loader):
     def test_fork_two_epochs_whole_files(self):
         self.matrix("--method", "fork", "--epochs", "2", kind="whole")
 
-    # Two workers are enough: each imports torch, which takes most of the time of these cases.
+    # Two workers are enough: each imports torch, which takes most of the time of this case.
     def test_spawn(self):
         self.matrix("--method", "spawn", "--workers", "2")
 
+
+class Forkserver(Matrix):
     def test_forkserver(self):
         self.matrix("--method", "forkserver", "--workers", "2")
 
@@ -156,11 +160,11 @@ class Ends(Loader):
     def ended(self, end, killed, status=0):
         argv = self.job("--kind", "raw", "--end", end)
         self.assert_cut_short(
-            *self.headrace_and_strace(argv, options=("--linger", "15s"), status=status), killed
+            *self.headrace_and_strace(argv, options=("--linger", "300s"), status=status), killed
         )
         self.forget()
         traced = self.headrace(
-            argv, options=("--exclude", self.folder.log, "--linger", "15s"), status=status
+            argv, options=("--exclude", self.folder.log, "--linger", "300s"), status=status
         )
         self.assert_progress(traced)
         self.assert_only_torn(traced, killed)

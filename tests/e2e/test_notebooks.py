@@ -18,7 +18,7 @@ import nbformat
 from nbclient import NotebookClient
 kernel, cells = json.load(sys.stdin)
 notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-NotebookClient(notebook, timeout=240, allow_errors=True, kernel_name=kernel).execute()
+NotebookClient(notebook, timeout=900, allow_errors=True, kernel_name=kernel).execute()
 print(json.dumps([cell.outputs for cell in notebook.cells]))
 """
 READ = """
@@ -32,7 +32,7 @@ class Data(torch.utils.data.Dataset):
     def __len__(self):
         return 64
     def __getitem__(self, i):
-        time.sleep(0.01)
+        time.sleep(0.05)
         return torch.zeros(2)
 weight = torch.nn.Parameter(torch.ones(2))
 optimizer = torch.optim.SGD([weight], 0.1)
@@ -52,7 +52,7 @@ class Notebooks(harness.Case):
             HOME=self.folder.path, PYTHONPATH=os.path.join(harness.BUILD, "python"), PATH=f"{os.path.dirname(harness.HEADRACE)}:{os.environ['PATH']}")
 
     def call(self, *words, stdin=b""):
-        done = subprocess.run([PYTHON, *words], input=stdin, env=self.environment, cwd=self.folder.data, capture_output=True, timeout=300, check=False)
+        done = subprocess.run([PYTHON, *words], input=stdin, env=self.environment, cwd=self.folder.data, capture_output=True, timeout=1000, check=False)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return done.stdout.decode()
 

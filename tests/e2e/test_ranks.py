@@ -24,7 +24,6 @@ class Ranks(Loader):
         traced = self.headrace(
             launcher + argv[1:],
             options=("--exclude", self.folder.log),
-            timeout=240,
             OMPI_ALLOW_RUN_AS_ROOT="1",
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
         )
@@ -64,7 +63,7 @@ class Ranks(Loader):
             "--nproc_per_node",
             str(self.RANKS),
             "--master_port",
-            "29641",
+            str(harness.free_port()),
         ]
         self.launch(launcher)
 
@@ -146,7 +145,7 @@ class Shared(harness.Case):
 
     RANKS = 8
     # All have joined before any starts, so that none can have left by then.
-    GATE = 'touch "$0/here.$SLURM_PROCID"; until [ -e "$0/go" ]; do sleep 0.05; done; exec "$@"'
+    GATE = 'touch "$0/here.$SLURM_PROCID"; until [ -e "$0/go" ]; do sleep 0.02; done; exec "$@"'
 
     def setUp(self):
         super().setUp()
@@ -173,7 +172,7 @@ class Shared(harness.Case):
         )
 
     def wait_for_all(self):
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + harness.LIMIT
         while len(glob.glob(f"{self.folder.log}/here.*")) < self.RANKS:
             self.assertLess(time.monotonic(), deadline, "not all runs have started")
             time.sleep(0.02)

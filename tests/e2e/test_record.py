@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import harness
 
@@ -156,12 +155,9 @@ class Record(harness.Case):
                   f"    open({self.folder.data!r} + '/a', 'wb', buffering=0).write(b'abc')\n"
                   f"    os.kill(os.getpid(), {int(signal.SIGKILL)})\n", status=-signal.SIGKILL)
         traced = harness.Traced(self.folder, store)
-        for _ in range(100):
-            if not self.folder.processes("headrace"):
-                break
-            time.sleep(0.1)
+        harness.wait_until(lambda: not self.folder.processes("headrace"), "the end of headrace")
         self.assertEqual(traced.value("SELECT sum(bytes)::INT FROM events WHERE class = 'write' AND path LIKE '%/a'"), 3)
-        self.assertEqual(self.folder.processes("headraced"), [])
+        harness.wait_until(lambda: not self.folder.processes("headraced"), "the end of headraced")
 
     def test_a_killed_command(self):
         """A warning states when the recording is complete, which has all of the time of `with`."""
@@ -174,10 +170,7 @@ class Record(harness.Case):
                          f"        out.write(b'defg')\n"
                          f"open({self.folder.data!r} + '/a', 'ab', buffering=0).write(b'x')\n")
         self.assertIn(b"signal 9 ended the command", done.stderr)
-        for _ in range(100):
-            if not self.folder.processes("headraced"):
-                break
-            time.sleep(0.1)
+        harness.wait_until(lambda: not self.folder.processes("headraced"), "the end of headraced")
         self.assertEqual(harness.Traced(self.folder, store).value("SELECT sum(bytes)::INT FROM events WHERE class = 'write' AND path LIKE '%/a'"), 7)
 
     def test_options(self):

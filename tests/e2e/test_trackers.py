@@ -26,25 +26,27 @@ if "RANK" not in os.environ:
     ranks = [subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, "RANK": str(n), "WORLD_SIZE": "2"}) for n in range(2)]
     sys.exit(max(rank.wait() for rank in ranks))
 rank = int(os.environ["RANK"])
-logged, waited, size = [], 0.0, 1000 * (rank + 1)
+logged, within, around, size = [], 0.0, 0.0, 1000 * (rank + 1)
 with headrace.track(lambda values, step: logged.append((step, values)), every=1, report=False), open(f"{folder}/{rank}", "wb", buffering=0) as out:
     for number in range(60):
         headrace.step(number)
         began = time.perf_counter()
         with headrace.region("batch", kind=headrace.INPUT_WAIT):
+            begun = time.perf_counter()
             time.sleep(0.03 * rank + 0.01)
-        waited += time.perf_counter() - began
+            within += time.perf_counter() - begun
+        around += time.perf_counter() - began
         out.write(bytes(size))
         time.sleep(0.02)
     headrace.step(None)
 with open(f"{folder}/{rank}.json", "w") as out:
-    json.dump([logged, waited, 60 * size], out)
+    json.dump([logged, within, around, 60 * size], out)
 """
 
 
 class Trackers(harness.Case):
     def track(self, tracker, *modules):
-        harness.need_modules(*modules, **OFFLINE)
+        harness.need_modules(*modules)
         path = f"{os.path.dirname(harness.HEADRACE)}:{os.environ['PATH']}"
         traced = self.headrace([PYTHON, SCRIPT, tracker, self.folder.data], options=("--include", self.folder.data), PATH=path, **OFFLINE)
         self.assertEqual(traced.value("SELECT count(*) AS n FROM losses"), 0)  # the questions are no programs of the job
@@ -58,7 +60,6 @@ class Trackers(harness.Case):
         self.assertEqual([row["step"] for row in steps], list(range(len(got))))
         self.assertEqual(logged[-1][0], len(got) - 1)  # close() logs the last step
         first, begin = 0, steps[0]["start_ns"]
-        before = traced.value("SELECT min_by(dur_ns, start_ns) / 1e9 FROM regions WHERE kind = 'input_wait'")
         for last, values in logged:
             end = steps[last]["end_ns"]
             seconds = (end - begin) / 1e9
@@ -70,11 +71,11 @@ class Trackers(harness.Case):
                     ("headrace/written_MiB_per_s", f"SELECT coalesce(sum(bytes), 0) / 1048576 / {seconds} AS v FROM events WHERE class = 'write' AND {within}")):
                 self.assertAlmostEqual(values[name], traced.value(sql), delta=1e-6 + 1e-5 * values[name], msg=(name, first, last))
             self.assertAlmostEqual(values["headrace/steps_per_s"], (last - first + 1) / seconds, delta=1e-4)
-            clock = got[max(first - 1, 0):last + 1]
-            longest = max(b - a for a, b in zip(clock, clock[1:]))
-            took = (last - first + 1) / values["headrace/steps_per_s"] - before  # the loop's clock begins with the first batch
-            self.assertAlmostEqual(took, clock[-1] - clock[0], delta=longest + 0.1)
-            first, begin, before = last + 1, end, 0
+            # A step begins before the loop has its batch, and after it has one of the two before: Lightning requests a batch ahead.
+            took = (last - first + 1) / values["headrace/steps_per_s"]
+            most = got[last + 1] - got[first - 2] if first > 1 and last + 1 < len(got) else float("inf")
+            self.assert_between(took, got[max(last - 1, first)] - got[first], most)
+            first, begin = last + 1, end
 
     def test_function(self):
         _, report = self.track("function", "torch")
@@ -86,7 +87,7 @@ class Trackers(harness.Case):
         self.headrace([harness.PYTHON, script, self.folder.data], PATH=f"{os.path.dirname(harness.HEADRACE)}:{os.environ['PATH']}")
         for rank in range(2):
             with open(f"{self.folder.data}/{rank}.json", encoding="utf-8") as file:
-                logged, waited, written = json.load(file)
+                logged, within, around, written = json.load(file)
             self.assertEqual(logged[-1][0], 59)
             first, sums = 0, {"headrace/waiting": 0.0, "headrace/written_MiB_per_s": 0.0}
             for last, values in logged:
@@ -94,7 +95,7 @@ class Trackers(harness.Case):
                 for name in sums:
                     sums[name] += seconds * values[name]
                 first = last + 1
-            self.assertAlmostEqual(sums["headrace/waiting"], waited, delta=0.05 * waited)
+            self.assert_between(sums["headrace/waiting"], within, around)
             self.assertAlmostEqual(sums["headrace/written_MiB_per_s"] * 1048576, written, delta=1)
 
     def test_tensorboard(self):

@@ -1,16 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a PyTorch job waits for, without a change to it, held against the clock of its own training loop."""
+"""What a PyTorch job waits for, without a change to it, held against the clock of its own training loop.
+
+Each wait is compared with two times of the loop: of a clock within the call, and of a clock around it. No speed of the machine can move
+a correct value out of this range.
+"""
 
 import json
 import os
 import subprocess
+import sys
 import unittest
 
 import harness
 
+sys.path.insert(0, os.path.join(harness.HERE, ".."))
+import precise  # noqa: E402
+
 SCRIPT = os.path.join(harness.WORKLOADS, "train_waits.py")
-PREEMPTED = 0.02  # seconds by which two clocks differ if another program gets the core between their readings, a few times
+SAVE = 0.05  # seconds that each checkpoint of SCRIPT takes at least
 
 
 class Training(harness.Case):
@@ -48,41 +56,34 @@ class Training(harness.Case):
         traced = self.headrace([harness.PYTHON, SCRIPT, *options], RANK="0", WORLD_SIZE="1", **env)
         return json.loads(traced.result.stdout), traced
 
-    def waits(self, traced):
-        row = traced.sql("""SELECT count(*) AS n, sum(dur_ns) / 1e9 AS s FROM regions WHERE kind = 'input_wait' AND open = 0
-            AND rank = 0 AND worker IS NULL""")[0]
-        return int(row["n"]), float(row["s"] or 0)
+    def waits(self, traced, said, rank=0):
+        """The recorded waits of a rank in seconds, each of which must be one of the loop."""
+        rows = traced.sql(f"""SELECT dur_ns / 1e9 AS s FROM regions WHERE kind = 'input_wait' AND open = 0
+            AND rank = {rank} AND worker IS NULL ORDER BY start_ns""")
+        for row, within, around in zip(rows, said["within"], said["waits"], strict=True):
+            self.assert_between(float(row["s"]), within, around)
+        return [float(row["s"]) for row in rows]
 
 
 class Waits(Training):
     def test_starved(self):
-        """Slow storage and one worker: the wait is the loop's own, and the slow files are to blame."""
+        """Slow storage and one worker: each wait is the loop's own, and the slow files are to blame."""
         files = self.fast(40)  # of which a megabyte is read
-        slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "10")
+        slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "40")
         files += [os.path.join(slow, f"slow{i}") for i in range(40)]
         said, traced = self.train("--workers", "1", "--compute", "5", "--files", *files)
-        n, seconds = self.waits(traced)
-        self.assertEqual(n, len(said["waits"]))
-        self.assertGreater(sum(said["waits"]) / said["wall"], 0.5)
-        self.assertAlmostEqual(seconds / sum(said["waits"]), 1, delta=0.05)
+        waits = self.waits(traced, said)
         blamed = traced.sql("""SELECT e.mount, sum(e.dur_ns) / 1e9 AS s FROM events e JOIN regions r ON r.kind = 'fetch' AND e.proc = r.proc
             AND e.tid = r.tid AND e.start_ns BETWEEN r.start_ns AND r.start_ns + r.dur_ns GROUP BY ALL ORDER BY s DESC""")
         self.assertEqual(blamed[0]["mount"], slow)
+        self.assertGreater(float(blamed[0]["s"]), 40 * 0.04)
         self.assertEqual(self.ask(traced, "blame", "by=mount")[0]["what"], slow)
         self.assertTrue(self.ask(traced, "blame")[0]["what"].startswith(slow + "/"))
         row, = self.ask(traced, "input-wait")
-        self.assertAlmostEqual(float(row["wait_s"]) / sum(said["waits"]), 1, delta=0.05)
+        self.assertAlmostEqual(float(row["wait_s"]), sum(waits), delta=1e-6 * len(waits))
         self.assertEqual(row["mostly"], "read")
         first = self.ask(traced, "diagnose")[0]
         self.assertEqual((first["cause"], first["object"]), ("slow_mount", slow + "/"))
-        self.assertGreater(float(blamed[0]["s"]), 0.9 * sum(float(row["s"]) for row in blamed))
-
-    def test_not_starved(self):
-        said, traced = self.train("--workers", "2", "--compute", "20", "--files", *self.fast(96))
-        _, seconds = self.waits(traced)
-        self.assertLess(sum(said["waits"][1:-1]) / said["wall"], 0.2)
-        self.assertAlmostEqual(seconds, sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.001 * said["steps"] + PREEMPTED)
-        self.assertEqual(traced.value("SELECT count(DISTINCT proc) FROM regions WHERE kind = 'fetch'"), 2)
 
     def test_steps(self):
         """The first epoch is as whole as the next: the script's own clock, with the start of the workers and the first wait."""
@@ -92,37 +93,36 @@ class Waits(Training):
             numbers = traced.sql("SELECT step FROM regions WHERE kind = 'step' ORDER BY start_ns")
             self.assertEqual([int(row["step"]) for row in numbers], list(range(said["steps"])))
             self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1"), 0)
+            self.assertEqual(traced.value("SELECT count(DISTINCT proc) FROM regions WHERE kind = 'fetch'"), 2 * workers)
+            waits = self.waits(traced, said)
             epochs = self.ask(traced, "epochs")
-            for row, wall in zip(epochs, said["epochs"], strict=True):
-                self.assertAlmostEqual(float(row["dur_s"]), wall, delta=0.02 * wall + PREEMPTED)
+            for row, within, around in zip(epochs, said["epochs_within"], said["epochs"], strict=True):
+                self.assert_between(float(row["dur_s"]), within, around)
                 self.assertEqual(int(row["steps"]), said["steps"] / 2)
-            self.assertAlmostEqual(sum(float(row["input_wait_s"]) for row in epochs), sum(said["waits"]), delta=0.05 * sum(said["waits"]) + PREEMPTED)
-            each = len(said["waits"]) // 2  # of an epoch, the last of which gets nothing and is in no step
-            waits = sum(said["waits"]) - said["waits"][each - 1] - said["waits"][-1]
+            self.assertAlmostEqual(sum(float(row["input_wait_s"]) for row in epochs), sum(waits), delta=1e-6 * len(waits))
+            each = len(waits) // 2  # of an epoch, the last of which gets nothing and is in no step
             row, = self.ask(traced, "steps")
-            self.assertAlmostEqual(float(row["input_wait_s"]), waits, delta=0.05 * waits + PREEMPTED)
+            self.assertAlmostEqual(float(row["input_wait_s"]), sum(waits) - waits[each - 1] - waits[-1], delta=1e-6 * len(waits))
 
 
 class Asleep(Training):
-    """What a fetch waited for, against the clock of each item."""
+    """What a fetch waited for, against the clock of each item, and against the process that it waited for."""
 
     def waited(self, workers, kind):
         say = os.path.join(self.folder.log, f"said{workers}")
         traced = self.headrace([harness.PYTHON, os.path.join(harness.WORKLOADS, "train_asleep.py"), say, str(workers)])
-        said = {}
         with open(say, encoding="ascii") as lines:
-            for group, ns in map(str.split, lines):
-                said[group] = said.get(group, 0) + int(ns)
+            said = [line.split() for line in lines]
         groups = ("sleep", "network", "lock")
         rows = traced.sql(f"""SELECT {", ".join(f"(args->>'$.{group}_ns')::BIGINT AS {group}" for group in groups)} FROM regions
             WHERE kind = '{kind}' AND (args->>'$.end') IS NULL ORDER BY (args->>'$.batch')::BIGINT""")
-        self.assertEqual(len(rows), 28)
-        for group in groups:
-            recorded = sum(int(row[group] or 0) for row in rows)
-            self.assertAlmostEqual(recorded / said[group], 1, delta=0.05, msg=f"{group}: {recorded} of {said[group]} ns")
-        # An item that computes waits for nothing.
-        self.assertEqual([row[group] for row in rows[6::7] for group in groups if int(row[group] or 0) > 1000000], [])
-        self.assertLess(sum(int(row["lock"] or 0) for row in rows[0::7]), 1000000)
+        for i, (row, (group, least, took)) in enumerate(zip(rows, said, strict=True)):
+            found = {name: int(row[name]) for name in groups if row[name]}
+            if group == "none":  # an item that computes waits for nothing
+                self.assertEqual(found, {}, f"item {i}")
+            else:
+                self.assertEqual(list(found), [group], f"item {i}")
+                self.assert_between(found[group] / 1e9, int(least) / 1e9, int(took) / 1e9, f"item {i}: {group}")
 
     def test_of_a_worker(self):
         self.waited(1, "fetch")
@@ -135,39 +135,38 @@ class Mapped(Training):
     """What the worker's thread spent in its fetches, against what the kernel told the worker of each item."""
 
     def mapped(self, *words):
+        """Returns the major faults of the items, those of all fetches, and the recording. What the fetches used is at least what their
+        items did, and at most what the worker did in its whole life."""
         say = os.path.join(self.folder.log, "said")
         traced = self.headrace([harness.PYTHON, os.path.join(harness.WORKLOADS, "train_mapped.py"), *words[:-1], say, *words[-1]])
         with open(say, encoding="ascii") as lines:
-            said = [[int(n) for n in line.split()] for line in lines]
-        row, = traced.sql("""SELECT count(*) AS fetches, sum((args->>'$.cpu_ns')::BIGINT) / 1e9 AS cpu_s,
-            coalesce(sum((args->>'$.core_wait_ns')::BIGINT), 0) / 1e9 AS core_s, coalesce(sum((args->>'$.major_faults')::BIGINT), 0) AS major_faults
+            said = [line.split() for line in lines]
+        items, lives = ([[int(n) for n in line[1:]] for line in said if line[0] == what] for what in ("item", "life"))
+        row, = traced.sql("""SELECT count(*) AS fetches, sum((args->>'$.cpu_ns')::BIGINT) AS cpu,
+            coalesce(sum((args->>'$.core_wait_ns')::BIGINT), 0)::BIGINT AS core, coalesce(sum((args->>'$.major_faults')::BIGINT), 0) AS faults
             FROM regions WHERE kind = 'fetch'""")
-        self.assertEqual(int(row["fetches"]), (len(said) + 1) // 2)
-        # Ticks are a hundredth of a second, rounded down or up.
-        cpu = sum(ticks for _, ticks, _ in said) / os.sysconf("SC_CLK_TCK")
-        self.assertGreater(float(row["cpu_s"]), 0.9 * cpu - 0.02)
-        self.assertLess(float(row["cpu_s"]), cpu + 0.5)  # what a worker does around its items is not much
-        waited = sum(ns for _, _, ns in said) / 1e9
+        self.assertEqual(int(row["fetches"]), (len(items) + 1) // 2)
+        least, most = (list(map(sum, zip(*rows))) for rows in (items, lives))
+        for n, name in enumerate(("faults", "cpu")):
+            self.assertGreaterEqual(int(row[name]), least[n], name)
+            self.assertLessEqual(int(row[name]), most[n], name)
         if os.path.exists("/proc/thread-self/schedstat"):
-            self.assertAlmostEqual(float(row["core_s"]), waited, delta=0.1 * waited + 0.3)
-        return sum(faults for faults, _, _ in said), int(row["major_faults"]), traced
+            self.assertLessEqual(int(row["core"]), most[2])
+        return least[0], int(row["faults"]), traced
 
     def test_evicted(self):
         path = os.path.join(self.folder.data, "samples")
         with open(path, "wb") as f:
-            f.write(os.urandom(1 << 20) * 16)
+            f.write(os.urandom(1 << 20) * 4)
             os.fsync(f.fileno())
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        faults, recorded, _ = self.mapped([path])
-        if faults < 2000:
+        faults, _, _ = self.mapped([path])
+        if faults < 500:
             raise unittest.SkipTest(f"the file was not evicted: {faults} major faults")
-        # Between two items the worker may have one of its own, of a page of a library.
-        self.assertGreaterEqual(recorded, faults)
-        self.assertLess(recorded, faults + 200)
 
     def test_slow_pages(self):
         """The disk is to blame, though no call was made."""
-        slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "3")
+        slow = self.mount("slow", os.path.join(harness.PROGRAMS, "blockfs"), "0", "10")
         faults, recorded, traced = self.mapped([os.path.join(slow, f"slow{i}") for i in range(32)])
         self.assertEqual(faults, 32 * 16)
         self.assertGreaterEqual(recorded, faults)
@@ -175,14 +174,12 @@ class Mapped(Training):
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "fault")
         blamed = self.ask(traced, "blame")
         self.assertEqual(blamed[0]["what"], "(pages of mapped files)")
-        self.assertGreater(float(blamed[0]["percent"]), 80)
         worker = self.ask(traced, "blame", "by=worker")[0]
         self.assertEqual(worker["what"], "no rank worker 0")
-        self.assertGreater(float(worker["percent"]), 80)
 
     def test_asleep(self):
         files = self.fast(16)
-        faults, _, traced = self.mapped("--sleep", "50", 8 * files)
+        faults, _, traced = self.mapped("--sleep", "300", 8 * files)
         self.assertEqual(faults, 0)
         self.assertEqual(self.ask(traced, "diagnose")[0]["cause"], "sleep")
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "sleep")
@@ -198,7 +195,23 @@ class Mapped(Training):
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "core")
 
 
-class Launchers(Training):
+class SlowRank(Training):
+    def slow_rank(self):
+        """Two ranks, of which rank 1 sleeps in its data set. Returns what each waited for batches and stalled, in seconds, and the recording.
+        The first step is left out, because it begins with the start of the workers."""
+        say = os.path.join(self.folder.log, f"said{os.urandom(4).hex()}")
+        traced = self.headrace([harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port",
+                                str(harness.free_port()), f"{harness.WORKLOADS}/train_ranks.py", say])
+        waits = []
+        for rank in range(2):
+            with open(f"{say}.{rank}", encoding="ascii") as f:
+                waits.append(sum(json.load(f)[1:]))
+        stalls = [float(row["s"] or 0) for row in traced.sql("""SELECT sum(ns) FILTER (part = 'stall' AND step > 0) / 1e9 AS s FROM parts
+            WHERE rank IS NOT NULL GROUP BY rank ORDER BY rank""")]
+        return waits, stalls, traced
+
+
+class Launchers(SlowRank):
     """Two ranks, each with a loop and workers of its own."""
 
     ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -206,15 +219,15 @@ class Launchers(Training):
     def launch(self, *launcher):
         say = os.path.join(self.folder.log, "said")
         traced = self.headrace([*launcher, SCRIPT, "--workers", "2", "--compute", "5", "--epochs", "2", "--say", say, "--files", *self.fast(40)],
-                               timeout=240, **self.ENV)
+                               **self.ENV)
         rows = traced.sql("""SELECT rank, count(*) FILTER (kind = 'input_wait') AS waits, count(*) FILTER (kind = 'optimizer') AS steps,
-            sum(dur_ns) FILTER (kind = 'input_wait') / 1e9 AS s, sum(open) AS open FROM regions WHERE worker IS NULL GROUP BY rank ORDER BY rank""")
+            sum(open) AS open FROM regions WHERE worker IS NULL GROUP BY rank ORDER BY rank""")
         self.assertEqual([int(row["rank"]) for row in rows if row["rank"] is not None], [0, 1])
         for row in rows:
             with open(f"{say}.{row['rank']}", encoding="ascii") as f:
                 said = json.load(f)
             self.assertEqual(int(row["steps"]), said["steps"])
-            self.assertAlmostEqual(float(row["s"]), sum(said["waits"]), delta=0.05 * sum(said["waits"]) + 0.001 * said["steps"])
+            self.waits(traced, said, row["rank"])
             self.assertEqual(int(row["open"]), 0)
         # Each worker's fetches are its own, and ranges of a thread lie in one another or apart.
         self.assertEqual(traced.value("SELECT count(DISTINCT proc) FROM regions WHERE kind = 'fetch' AND worker IS NOT NULL"), 8)
@@ -224,46 +237,50 @@ class Launchers(Training):
         self.assertEqual(traced.value(crossed), 0)
 
     def test_torchrun(self):
-        self.launch(harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port", "29642")
+        self.launch(harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2",
+                    "--master_port", str(harness.free_port()))
 
     def test_a_slow_rank(self):
-        """Rank 0 stalls for as long as rank 1 waits longer for its batches, and rank 1 is to blame."""
-        say = os.path.join(self.folder.log, "said")
-        traced = self.headrace([harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2", "--master_port", "29643",
-                                f"{harness.WORKLOADS}/train_ranks.py", say], timeout=240)
-        waits = []
-        for rank in range(2):
-            with open(f"{say}.{rank}", encoding="ascii") as f:
-                waits.append(sum(json.load(f)[1:]))  # the first step begins with the start of the workers
-        stalls = [float(row["s"] or 0) for row in traced.sql("""SELECT sum(ns) FILTER (part = 'stall' AND step > 0) / 1e9 AS s FROM parts
-            WHERE rank IS NOT NULL GROUP BY rank ORDER BY rank""")]
-        self.assertAlmostEqual(stalls[0], waits[1] - waits[0], delta=0.1 * waits[1])
-        self.assertLess(stalls[1], 0.1 * waits[1])
+        """Rank 0 stalls, and rank 1 is to blame."""
+        _, stalls, traced = self.slow_rank()
+        self.assertGreater(stalls[0], stalls[1])
         first = self.ask(traced, "diagnose")[0]
         self.assertEqual((first["cause"], first["rank"]), ("sleep", 1))
-        self.assertGreater(first["lost_s"], 0.9 * (waits[1] - waits[0]))
 
     def test_mpirun(self):
         self.launch(harness.need_program("mpirun"), "--oversubscribe", "-n", "2", harness.PYTHON)
 
 
-class Spawned(Training):
+class PreciseStalls(SlowRank):
+    """Rank 0 stalls for as long as rank 1 waits longer for its batches."""
+
+    def test_a_slow_rank_is_blamed_for_its_waits(self):
+        def measure():
+            waits, stalls, traced = self.slow_rank()
+            self.lost.append((self.ask(traced, "diagnose")[0]["lost_s"], waits[1] - waits[0]))
+            return stalls[0], waits[1] - waits[0]
+
+        self.lost = []
+        precise.agree(self, measure, 0.1)
+        precise.agree(self, iter(self.lost + [(0, 1)] * precise.ROUNDS).__next__, 0.1)
+
+
+class Started(Training):
     """Ranks that only torch knows of, workers by spawn and forkserver, loaders alive side by side."""
 
     FILES, BATCHES, EPOCHS = 16, 4, 2
 
     def spawned(self, method):
         script = os.path.join(harness.WORKLOADS, "train_spawned.py")
-        traced = self.headrace([harness.PYTHON, script, method, os.path.join(self.folder.log, "store"), *self.fast(self.FILES)],
-                               timeout=240)
+        traced = self.headrace([harness.PYTHON, script, method, os.path.join(self.folder.log, "store"), *self.fast(self.FILES)])
         per = """SELECT rank, json_extract(args, '$.loader')::INT AS loader, sum(count) AS n, count(DISTINCT proc) AS procs
             FROM regions WHERE kind = '{}' GROUP BY ALL ORDER BY ALL"""
         waits = {(int(r["rank"]), int(r["loader"])): int(r["n"]) for r in traced.sql(per.format("input_wait"))}
         fetches = {(int(r["rank"]), int(r["loader"])): (int(r["n"]), int(r["procs"])) for r in traced.sql(per.format("fetch"))}
         for rank in (0, 1):
-            for loader in (0, 2):
+            for loader, workers in ((0, 2), (2, 1)):
                 self.assertEqual(waits[rank, loader], self.EPOCHS * (self.BATCHES + 1))
-                self.assertEqual(fetches[rank, loader], (self.EPOCHS * self.BATCHES, 2))
+                self.assertEqual(fetches[rank, loader], (self.EPOCHS * self.BATCHES, workers))
             self.assertEqual(waits[rank, 1], self.EPOCHS)
         self.assertEqual(len(waits), 6)
         steps = """SELECT rank, count(DISTINCT step) AS n, max(step) AS last FROM regions WHERE kind = 'step' GROUP BY rank ORDER BY rank"""
@@ -277,9 +294,13 @@ class Spawned(Training):
         # Of what was being fetched ahead when its loader was gone, no range is left but by a worker that was killed in it.
         self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1 AND kind <> 'fetch'"), 0)
 
+
+class Spawned(Started):
     def test_spawn(self):
         self.spawned("spawn")
 
+
+class Forkserver(Started):
     def test_forkserver(self):
         self.spawned("forkserver")
 
@@ -304,10 +325,12 @@ class Children(Training):
         self.assertLessEqual({what for what in named if what.startswith("rank 0 w")}, {"rank 0 worker 0", "rank 0 worker 1"})
 
     def test_one_child_after_the_other(self):
-        """A child takes the slot of the one before. headraced may accept a child before it sees that the one before has ended."""
-        traced = self.headrace([harness.PYTHON, self.SCRIPT, *self.fast(1)], LOAD="no")
-        self.assertEqual(traced.value("SELECT count(*) FROM processes WHERE worker IS NOT NULL"), 40)
-        self.assertLess(traced.value("SELECT count(DISTINCT worker) FROM processes"), 20)  # a busy headraced sees ends late
+        """A child takes the slot of the one before, if headraced has seen that this one has ended."""
+        path = f"{os.path.dirname(harness.HEADRACE)}:{os.environ['PATH']}"
+        traced = self.headrace([harness.PYTHON, self.SCRIPT, *self.fast(1)], LOAD="no", PATH=path,
+                               store=self.folder.fresh(f"children{os.getpid()}-"))
+        self.assertEqual(traced.sql("SELECT count(*) AS n, count(DISTINCT worker) AS slots FROM processes WHERE worker IS NOT NULL"),
+                         [{"n": 5, "slots": 1}])
 
 
 class Checkpoints(Training):
@@ -319,13 +342,13 @@ class Checkpoints(Training):
             WHERE kind = 'checkpoint' ORDER BY start_ns""")
         self.assertEqual([row["path"] for row in rows], [path for path, _ in said["saves"]])
         for row, (path, seconds) in zip(rows, said["saves"]):
-            self.assertAlmostEqual(float(row["s"]) / seconds, 1, delta=0.02, msg=path)
+            self.assert_between(float(row["s"]), SAVE, seconds, path)
         table = self.ask(traced, "checkpoints")
         self.assertEqual({row["mount"] for row in table}, set(folders))
         self.assertEqual({row["source"] for row in table}, {"regions"})
         for path, row in zip((path for path, _ in said["saves"]), table):
             self.assertEqual(int(row["bytes_written"]), os.path.getsize(path))
-        self.assertAlmostEqual(sum(float(row["dur_s"]) for row in table) / sum(s for _, s in said["saves"]), 1, delta=0.02)
+        self.assertAlmostEqual(sum(float(row["dur_s"]) for row in table), sum(float(row["s"]) for row in rows), delta=1e-6 * len(rows))
 
 
 if __name__ == "__main__":

@@ -222,21 +222,17 @@ class Probes(Case):
 
     def test_full_buffer(self):
         """While headraced is stopped: what there is no room to tell is counted, and said to be lost."""
-        path = f"{self.folder.data}/x"
-        for seconds in ("4", "30"):  # far more than there is room for; on a busy machine, too
-            traced, said = self.record_stopped([f"{harness.BUILD}/tests/probes_static", "rate", path, "0", seconds], "trace")
-            did = int(said)
-            told = int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'"))
-            lost, lost_reads = (int(traced.value(f"SELECT coalesce(sum(count), 0)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
-                                for what in ("TRUE", f"class = 'read' AND path = '{path}'"))
-            if lost_reads > 0:
-                break
+        path, did = self.new_file("x"), 200000  # far more than there is room for
+        traced, _ = self.record_stopped([f"{BUILT}/ways_static", "opens", path, str(did), "&&", "echo"], "trace")
+        told = int(traced.value(f"SELECT count(*) AS n FROM events WHERE path = '{path}' AND class = 'read'"))
+        lost, lost_reads = (int(traced.value(f"SELECT coalesce(sum(count), 0)::BIGINT AS n FROM kernel_records WHERE cause = 'lost' AND {what}"))
+                            for what in ("TRUE", f"class = 'read' AND path = '{path}'"))
         self.assertGreater(lost_reads, 0)
         self.assertEqual(told + lost_reads, did)
         rows = traced.sql("SELECT reason, sum(count)::BIGINT AS n FROM losses GROUP BY ALL")
         self.assertEqual([(row["reason"], int(row["n"])) for row in rows], [("probe_full", lost)])
         row = self.coverage(traced)[path]
-        self.assertEqual((int(row["missing_count"]), int(row["bpf_count"])), (lost_reads, told + 16))  # and 16 writes
+        self.assertEqual((int(row["missing_count"]), int(row["bpf_count"])), (lost_reads, told))
 
     def test_killed(self):
         """headraced is killed: what its programs had and what happens before the next ones are there is missing, and every answer says so."""
@@ -303,14 +299,15 @@ class Probes(Case):
         self.assertEqual(traced.sql("SELECT path, cause FROM kernel_records WHERE path IS NULL AND cause NOT IN ('shim', 'excluded', 'fill', 'fault')"), [])
 
     def test_at_once(self):
-        """What threads do while another one's hello is answered is recorded by the shim, and but for a few (docs/probes.md) not by probes, too."""
+        """What threads do while another one's hello is answered is recorded by the shim, and may be recorded by probes, too (docs/probes.md)."""
         path, n = f"{self.folder.data}/x", 400
         with open(path, "wb"):
             pass
         for level in ("trace", "counters"):
             traced = self.headrace([f"{BUILT}/at_once", path, str(n)], options=("--probes", "--level", level))
             opens = int(traced.value(f"SELECT sum(opens)::BIGINT AS n FROM file_records WHERE path = '{path}'"))
-            self.assertTrue(n <= opens < n + n / 10, f"{opens} at {level}")
+            # How many are recorded twice depends on how long the answer takes.
+            self.assertTrue(n <= opens <= 2 * n, f"{opens} at {level}")
 
     def test_late(self):
         """Processes whose first operation comes when they are older than what is young to probes: it is the shim's all the same."""
@@ -376,7 +373,9 @@ class Probes(Case):
         excluded_bytes = traced.value("SELECT sum(bytes)::BIGINT AS n FROM kernel_records WHERE op = 'read' AND cause = 'excluded'")
         self.assertGreaterEqual(int(excluded_bytes), 20000)
         self.assertEqual(traced.sql("FROM kernel_records WHERE cause = 'stdio' AND class = 'read'"), [])
-        self.assertNotIn("coverage", os.fsdecode(traced.result.stderr))
+        rows = self.coverage(traced)
+        self.assertNotIn(excluded, rows)
+        self.assertEqual([row for row in rows.values() if int(row["missing_count"]) > 0], [])
 
     def test_sendfile_to_socket(self):
         """A raw one is a read of the file, in the totals, too."""

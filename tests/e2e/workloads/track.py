@@ -103,7 +103,7 @@ def wandb_records(path):
 def of_wandb(run):
     logged, files = [], []
     path, = glob.glob(os.path.join(os.path.dirname(run.dir), "*.wandb"))
-    for _ in range(600):  # W&B's own process may write the file later than the end of the run
+    for _ in range(3000):  # W&B's own process may write the file later than the end of the run
         if any(record.HasField("exit") for record in wandb_records(path)):
             break
         time.sleep(0.1)

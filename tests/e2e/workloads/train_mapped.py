@@ -5,7 +5,7 @@
 
 The files are not in the page cache. Each item touches 64 of their pages that no other one touches, in an order that reads ahead in
 vain, or it sleeps, or computes (on a core that it may have to wait for), and touches none. The worker appends what the kernel counted
-in each item, of its thread, to SAY: a line `FAULTS CPU_TICKS CORE_WAIT_NS`.
+in each item, of its thread, to SAY: a line `item FAULTS CPU_NS CORE_WAIT_NS`. At its end, it appends `life`, with its whole life.
 """
 
 import argparse
@@ -13,6 +13,8 @@ import mmap
 import os
 import random
 import time
+from multiprocessing.util import Finalize
+from resource import RUSAGE_THREAD, getrusage
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -22,14 +24,12 @@ PAGES = 64
 
 
 def counted():
-    """Major faults, ticks on a processor, and time waited for one, of this thread, by /proc."""
-    with open("/proc/thread-self/stat", encoding="ascii") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
+    """Major faults, ns on a processor, and ns waited for one, of this thread."""
     waited = 0
     if os.path.exists("/proc/thread-self/schedstat"):
         with open("/proc/thread-self/schedstat", encoding="ascii") as stat:
             waited = int(stat.read().split()[1])
-    return int(fields[9]), int(fields[11]) + int(fields[12]), waited
+    return getrusage(RUSAGE_THREAD).ru_majflt, time.thread_time_ns(), waited
 
 
 def spin(ms):
@@ -54,9 +54,15 @@ class Mapped(Dataset):
     def __len__(self):
         return len(self.pages) // PAGES
 
+    def write(self, what, since):
+        now = counted()
+        with open(self.args.say, "a", encoding="ascii") as say:
+            print(what, *(b - a for a, b in zip(since, now)), file=say)
+
     def __getitem__(self, i):
         if self.maps is None:
             self.maps = [mapped(path) for path in self.args.files]
+            Finalize(None, self.write, ("life", (0, 0, 0)), exitpriority=0)
         before = counted()
         total = 0
         if self.args.sleep:
@@ -66,9 +72,7 @@ class Mapped(Dataset):
         else:
             for n, page in self.pages[i * PAGES : (i + 1) * PAGES]:
                 total += self.maps[n][page * PAGE]
-        after = counted()
-        with open(self.args.say, "a", encoding="ascii") as say:
-            say.write(" ".join(str(b - a) for a, b in zip(before, after)) + "\n")
+        self.write("item", before)
         return torch.tensor([float(total)])
 
 

@@ -17,11 +17,11 @@ from torch.utils.data import DataLoader, Dataset
 
 class Slow(Dataset):
     def __len__(self):
-        return 40
+        return 24
 
     def __getitem__(self, i):
         if dist.get_rank() == 1:
-            time.sleep(0.04)
+            time.sleep(0.15)
         return torch.zeros(16)
 
 

@@ -21,8 +21,8 @@ def work(rank, method, store, paths):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
-    kwargs = {"batch_size": 4, "num_workers": 2, "multiprocessing_context": method, "persistent_workers": True}
-    train, beside, look = (DataLoader(Files(paths), **kwargs) for _ in range(3))
+    kwargs = {"batch_size": 4, "multiprocessing_context": method, "persistent_workers": True}
+    train, beside, look = (DataLoader(Files(paths), num_workers=workers, **kwargs) for workers in (2, 1, 1))
     for _ in range(2):
         ahead = iter(beside)  # alive all the time, and left half-way
         next(ahead)

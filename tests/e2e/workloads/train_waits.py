@@ -4,7 +4,8 @@
     train_waits.py --files PATH... [--workers N] [--compute MS] [--batch N] [--epochs N] [--checkpoint FOLDER...] [--say PATH]
 
 Each item is a file, read whole. Between a batch and the next the loop computes for --compute milliseconds, then takes an
-optimizer step. At the end of each epoch it saves a model into each --checkpoint folder.
+optimizer step. At the end of each epoch it saves a model into each --checkpoint folder, which takes at least SAVE seconds.
+Of each wait and each epoch, the account has two times: one of a clock read around it, and one of a clock read within it.
 """
 
 import argparse
@@ -14,6 +15,9 @@ import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+
+SAVE = 0.05  # seconds
 
 
 class Files(Dataset):
@@ -32,6 +36,39 @@ class Files(Dataset):
 def busy(until):
     while time.perf_counter() < until:
         pass
+
+
+class Slow:
+    """A value that takes SAVE seconds to save."""
+
+    def __reduce__(self):
+        time.sleep(SAVE)
+        return int, ()
+
+
+class Within:
+    """Reads the clock as the first and the last thing within a call: of the loader for its iterator, and of the iterator for a batch."""
+
+    def __init__(self, loader):
+        self.loader, self.get = loader, loader._get_iterator
+        loader._get_iterator = self.get_iterator
+        self.waits, self.began, self.ended = [], 0, 0
+
+    def get_iterator(self):
+        self.began = time.perf_counter()
+        iterator = self.get()
+        real = iterator._next_data
+
+        def next_data():
+            began = time.perf_counter()
+            try:
+                return real()
+            finally:
+                self.ended = time.perf_counter()
+                self.waits.append(self.ended - began)
+
+        iterator._next_data = next_data
+        return iterator
 
 
 def epoch(loader, model, optimizer, args, said):
@@ -63,19 +100,19 @@ def main():
     model = torch.nn.Linear(args.batch, 2000)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     loader = DataLoader(Files(args.files), batch_size=args.batch, num_workers=args.workers, drop_last=True)
-    said = {"waits": [], "steps": 0, "saves": [], "epochs": []}
-    began = time.perf_counter()
+    within = Within(loader)
+    said = {"waits": [], "within": within.waits, "steps": 0, "saves": [], "epochs": [], "epochs_within": []}
     for number in range(args.epochs):
         at = time.perf_counter()
         epoch(loader, model, optimizer, args, said)
         said["epochs"].append(time.perf_counter() - at)
+        said["epochs_within"].append(within.ended - within.began)
         for folder in args.checkpoint:
             path = os.path.join(folder, f"model{number}.pt")
-            state = {"model": model.state_dict(), "ballast": torch.zeros(1 << 22)}
+            state = {"model": model.state_dict(), "ballast": torch.zeros(1 << 22), "slow": Slow()}
             at = time.perf_counter()
             torch.save(state, path)
             said["saves"].append([path, time.perf_counter() - at])
-    said["wall"] = time.perf_counter() - began
     if args.say:
         rank = next(os.environ[name] for name in ("RANK", "OMPI_COMM_WORLD_RANK") if name in os.environ)
         with open(f"{args.say}.{rank}", "w", encoding="ascii") as f:

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define THREADS		 4
-#define DEADLOCK_SECONDS 20
+#define DEADLOCK_SECONDS 300
 
 static const char *folder;
 static atomic_bool stop;

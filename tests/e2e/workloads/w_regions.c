@@ -29,7 +29,7 @@ static struct headrace_name names[NAMES] = {
     [LEFT] = {.name = "left open"},
     [KILLED] = {.name = "killed in it"},
 };
-static unsigned long closed[NAMES], opened[NAMES], ns[NAMES];
+static unsigned long closed[NAMES], opened[NAMES], ns[NAMES], within[NAMES];
 static uint64_t spans[TURNS];
 static int fd;
 
@@ -49,6 +49,11 @@ static void look(void)
 		abort();
 }
 
+static void ends(int name, unsigned long begun)
+{
+	__atomic_fetch_add(&within[name], now() - begun, __ATOMIC_RELAXED);
+}
+
 static void done(int name, unsigned long since)
 {
 	__atomic_fetch_add(&closed[name], 1, __ATOMIC_RELAXED);
@@ -59,15 +64,19 @@ static void *turns(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < TURNS; i++) {
-		unsigned long outer = now(), inner;
+		unsigned long outer = now(), outer_begun, inner, inner_begun;
 
 		headrace_begin(&names[OUTER]);
+		outer_begun = now();
 		look();
 		inner = now();
 		headrace_begin(&names[INNER]);
+		inner_begun = now();
 		usleep(200);
+		ends(INNER, inner_begun);
 		headrace_end();
 		done(INNER, inner);
+		ends(OUTER, outer_begun);
 		headrace_end();
 		done(OUTER, outer);
 	}
@@ -136,7 +145,7 @@ int main(int argc, char **argv)
 {
 	static const char save[] = "{\"path\": \"/x\"}";
 	pthread_t threads[THREADS];
-	unsigned long since;
+	unsigned long since, begun;
 
 	fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0)
@@ -152,7 +161,9 @@ int main(int argc, char **argv)
 		done(HERE, now());
 		since = now();
 		headrace_begin(&names[SAVE]);
+		begun = now();
 		usleep(3000);
+		ends(SAVE, begun);
 		headrace_end_with(save);
 		done(SAVE, since);
 	}
@@ -160,18 +171,21 @@ int main(int argc, char **argv)
 	headrace_epoch(HEADRACE_NONE);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	headrace_begin(&names[OUTER]);
 	since = now();
+	headrace_begin(&names[OUTER]);
+	begun = now();
 	hand_over();
 	killed();
 	in_thread(leaves);
 	in_thread(leaves); /* on the ring of the one before */
+	ends(OUTER, begun);
 	headrace_end();
 	done(OUTER, since);
 	headrace_end(); /* one too many */
 	headrace_begin(&names[LEFT]);
 	opened[LEFT]++;
 	for (int i = 0; i < NAMES; i++)
-		printf("%s\t%lu\t%lu\t%lu\n", names[i].name, closed[i], opened[i], ns[i]);
+		printf("%s\t%lu\t%lu\t%lu\t%lu\n", names[i].name, closed[i], opened[i], ns[i],
+		       within[i]);
 	return 0;
 }

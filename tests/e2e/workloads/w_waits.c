@@ -2,9 +2,15 @@
 /*
  * w_waits - a training loop that waits for its batches: 70 ms of each step of 100, by its own clock
  *
- *      w_waits SECONDS         prints WAITED_NS STEPS ALL_NS
+ *      w_waits [SECONDS]
+ *
+ * Without SECONDS, trains until there is a byte to read at standard input. Prints
+ * STEPS WAITED WAITED_WITHIN LOOP LOOP_WITHIN, in ns: by a clock that it reads around its waits and
+ * its loop, and within them.
  */
 #include <headrace.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -28,21 +34,34 @@ static void until(long ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
+static bool more(long steps, const char *seconds)
+{
+	struct pollfd input = {.fd = 0, .events = POLLIN};
+
+	return seconds ? steps < 10 * strtol(seconds, NULL, 10) : poll(&input, 1, 0) == 0;
+}
+
 int main(int argc, char **argv)
 {
-	long steps = argc == 2 ? strtol(argv[1], NULL, 10) * 10 : 0, waited = 0, begin = now();
+	long steps = 0, waited = 0, within = 0, began = now(), begun = 0, over;
 
-	for (long i = 0; i < steps; i++) {
-		long at = now();
+	while (more(steps, argc > 1 ? argv[1] : NULL)) {
+		long at = now(), waits;
 
-		headrace_step(i);
+		headrace_step(steps);
+		if (steps == 0)
+			begun = now();
 		headrace_begin(&wait);
-		until(begin + i * 100000000 + 70000000);
+		waits = now();
+		until(began + steps * 100000000 + 70000000);
+		within += now() - waits;
 		headrace_end();
 		waited += now() - at;
-		until(begin + (i + 1) * 100000000);
+		steps++;
+		until(began + steps * 100000000);
 	}
+	over = now();
 	headrace_step(HEADRACE_NONE);
-	printf("%ld %ld %ld\n", waited, steps, now() - begin);
+	printf("%ld %ld %ld %ld %ld\n", steps, waited, within, now() - began, over - begun);
 	return 0;
 }
