@@ -8,10 +8,14 @@ The witness is the program: it calls what takes long at known lines.
 import os
 import re
 import subprocess
+import sys
 
 import harness
 from harness import FETCH, PYTHON
 from versions import PYTHONS, Versions, version
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from precise import agree  # pylint: disable=wrong-import-position
 
 # fetch(f, ...) calls f as a worker of a DataLoader makes a batch.
 #
@@ -58,7 +62,7 @@ def spin(s):
 """
 
 
-class Stacks(Versions):
+class Samples(Versions):
     def run_one(self, python, *command, folder=None, **more):
         return self.run_both(python, *command, option={"HEADRACE_STACKS": folder or self.dir}, **more)
 
@@ -85,6 +89,15 @@ class Stacks(Versions):
         self.assertTrue(not samples or begins[0] == 0)
         return [(s["line"], (end - begin) / 1e9) for s, begin, end in zip(samples, begins, begins[1:])]
 
+    def clocks(self):
+        """[(name, ns)] of clocked()."""
+        with open(f"{self.dir}/clock", encoding="ascii") as f:
+            rows = [line.split() for line in f]
+        os.remove(f"{self.dir}/clock")
+        return [(name, int(ns)) for name, ns in rows]
+
+
+class Stacks(Samples):
     def test_lines(self):
         """A sleep, a loop, a function in C that does not release Python's lock, and waits for locks."""
         names = ("SLEEP", "sleeps"), ("SPIN", "spin"), ("HOLD", "holds"), ("HASH", "hashes"), ("LOCK", "locked"), ("LOCK", "locked")
@@ -127,13 +140,6 @@ for lock in threading.Lock(), multiprocessing.get_context("fork").Lock():
                 stacks = fetch["args"]["stacks"]
                 self.assertTrue(all(s["stack"].endswith("<lambda>") for s in stacks), stacks)
             self.assertTrue(any("multiprocessing/synchronize.py" in s["stack"].split(" < ")[0] for s in fetches[-1]["args"]["stacks"]))
-
-    def clocks(self):
-        """[(name, ns)] of clocked()."""
-        with open(f"{self.dir}/clock", encoding="ascii") as f:
-            rows = [line.split() for line in f]
-        os.remove(f"{self.dir}/clock")
-        return [(name, int(ns)) for name, ns in rows]
 
     def test_parts_of_a_fetch(self):
         """Each part begins while the program is at the line before or at its own, and none is missing."""
@@ -347,6 +353,25 @@ print("_headrace.stacks" in sys.modules, len(os.listdir("/proc/self/task")))
         self.program("fetch(time.sleep, 0.05)\n")
         _, told = self.run_one(PYTHON, "train.py", FAKE_OLD="now")
         self.assertEqual(self.marks(told, "stacks"), [{"recorded": False, "reason": "_headrace_fast cannot be loaded"}])
+
+
+class Precise(Samples):
+    """hr_precise: how long a part lasted, compared with the program's own clock."""
+
+    def test_length_of_a_part(self):
+        lines = self.program("""
+def batch():
+    time.sleep(0.1)
+    clocked("b"); time.sleep(0.3)              # B
+    clocked("c"); time.sleep(0.1)
+fetch(batch)
+""")
+
+        def measure():
+            _, told = self.run_one(PYTHON, "train.py")
+            (_, began), (_, ended) = self.clocks()
+            return sum(s for what, s in self.parts(told.of(FETCH)[0]) if what.endswith(" batch") and f":{lines['B']} " in what), (ended - began) / 1e9
+        agree(self, measure, 0.15)
 
 
 if __name__ == "__main__":
