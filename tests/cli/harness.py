@@ -150,8 +150,14 @@ class LiveCase(Case):
         os.mkdir(self.runtime, 0o700)
         self.here = {"HEADRACE_RUNTIME": self.runtime, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
 
+    only_data = True  # what else the programs do is not recorded
+
     def start(self, *words, env=None, **how):
-        return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
+        included = ("--include", self.data) if self.only_data else ()
+        return super().start(*included, *words, env={**self.here, **(env or {})}, **how)
+
+    def jobs(self):
+        return json.loads(self.headrace("status", "--json", env=self.here).stdout)["jobs"]
 
 
 def start_collector(case, address="tcp://127.0.0.1:0", kill=False, words=()):
