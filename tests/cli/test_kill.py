@@ -328,7 +328,10 @@ class Kill(harness.Case):
 
     def kill_all(self, process):
         """The command, headrace run, the keeper and the worker."""
-        pids = self.generators() + self.daemons("private") + self.daemons("worker")
+        workers = self.daemons("worker")
+        for pid in workers:  # which would end the job when the others are gone
+            harness.stop(pid)
+        pids = self.generators() + self.daemons("private") + workers
         process.kill()
         process.wait(timeout=300)
         for pid in pids:
