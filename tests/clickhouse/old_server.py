@@ -202,7 +202,7 @@ class OldServers:
                 start_new_session=True, preexec_fn=die_with_parent,
             )
 
-    def wait(self, url, process, seconds=30):
+    def wait(self, url, process, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end and process.poll() is None:
             try:
