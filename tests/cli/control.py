@@ -80,7 +80,7 @@ def parse(packet):
 def ask(path, kind, **values):
     """Sends a request, yields each answer until `done` or `error`."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        s.settimeout(60)
+        s.settimeout(300)
         s.connect(path)
         s.send(message(kind, **values))
         answer = None

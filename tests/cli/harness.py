@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the command line share: a folder each, `headrace` and the generator, counts compared."""
 
+import errno
 import glob
 import json
 import os
@@ -16,6 +17,8 @@ import unittest
 HEADRACE = os.environ["HR_HEADRACE"]
 GENERATOR = os.environ["HR_GENERATOR"]
 TOTALS = ("opens", "reads", "read_bytes", "writes", "written_bytes")
+# Recorded threads wait this long (ms, the most that the shim accepts) for a headraced that does not run, so that a busy machine loses nothing.
+PATIENCE = "wait:60000"
 
 
 def clean_environment(**variables):
@@ -28,6 +31,7 @@ def clean_environment(**variables):
     # A sanitized headrace under somebody else's LD_PRELOAD is no mistake here; DuckDB is not instrumented.
     kept["ASAN_OPTIONS"] = "verify_asan_link_order=0"
     kept["TSAN_OPTIONS"] = "ignore_noninstrumented_modules=1"
+    kept["HEADRACE_ON_FULL"] = PATIENCE
     return {**kept, **variables}
 
 
@@ -87,14 +91,38 @@ class Case(unittest.TestCase):
         return json.loads(done.stdout), done.stderr
 
     def wait_for(self, what, condition, seconds=300):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
-            time.sleep(0.01)
-        self.fail(f"waited {seconds} s for {what}")
-        return None
+        return wait_for(what, condition, seconds)
+
+    def wait_lines(self, path, count):
+        """Until a file has this many lines."""
+        def lines():
+            if not os.path.exists(path):
+                return False
+            with open(path, "rb") as f:
+                return f.read().count(b"\n") >= count
+        self.wait_for(f"{count} lines in {path}", lines)
+
+    def gate(self, name="gate"):
+        """A FIFO on which a program waits by `read x <GATE`, until the test calls open_gate()."""
+        path = os.path.join(self.dir, name)
+        os.mkfifo(path)
+        return path
+
+    def open_gate(self, path):
+        """Once a program waits there."""
+        def opened():
+            try:
+                return os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w")
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                return None
+        with self.wait_for("a program at the gate", opened) as f:
+            f.write("x\n")
+
+    def touch(self, path):
+        with open(path, "w", encoding="ascii"):
+            pass
 
     def daemons(self, role):
         """Pids of this store's headraced processes: role is "private" (the keeper) or "worker"."""
@@ -122,8 +150,14 @@ class LiveCase(Case):
         os.mkdir(self.runtime, 0o700)
         self.here = {"HEADRACE_RUNTIME": self.runtime, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
 
+    only_data = True  # what else the programs do is not recorded
+
     def start(self, *words, env=None, **how):
-        return super().start("--include", self.data, *words, env={**self.here, **(env or {})}, **how)
+        included = ("--include", self.data) if self.only_data else ()
+        return super().start(*included, *words, env={**self.here, **(env or {})}, **how)
+
+    def jobs(self):
+        return json.loads(self.headrace("status", "--json", env=self.here).stdout)["jobs"]
 
 
 def start_collector(case, address="tcp://127.0.0.1:0", kill=False, words=()):
@@ -147,6 +181,42 @@ def kill(pid):
     """Kills it, and returns once its files are closed: a dead process loses its command line first."""
     os.kill(pid, signal.SIGKILL)
     wait_dead(pid)
+
+
+def wait_for(what, condition, seconds=300):
+    """Returns what condition() returns as soon as that is true. `seconds` only ends a test that hangs."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"waited {seconds} s for {what}")
+
+
+def state(pid):
+    """The state letter of a process or thread, such as S, T or Z. None: it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rpartition(b") ")[2][:1].decode()
+    except OSError:
+        return None
+
+
+def stop(pid):
+    """Stops it, and returns once all its threads have stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(f"{pid} to stop", lambda: {state(f"{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")} <= {"T", None})
+
+
+def in_call(pid, number, *arguments):
+    """Whether it waits in the system call with this number and these arguments; an argument of None is any."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
+            words = f.read().split()
+    except OSError:
+        return False
+    return words[0] == str(number) and all(want is None or int(word, 16) == want for want, word in zip(arguments, words[1:7]))
 
 
 def wait_dead(pid):

@@ -77,7 +77,7 @@ class Export(harness.Case):
         Returns its exit status and messages. An export that ended before the signal came is repeated.
         """
         command = [harness.HEADRACE, "export", store or self.store, *options, "-o", name]
-        for _ in range(10):
+        for _ in range(100):
             with subprocess.Popen(command, env=harness.clean_environment(), cwd=self.dir, stderr=subprocess.PIPE) as process:
                 self.wait_for("the output", lambda: self.left_files(name) or process.poll() is not None)
                 for _ in range(times):

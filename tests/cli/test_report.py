@@ -12,12 +12,24 @@ import harness
 PYTHON = "/usr/bin/python3"
 
 
-class Report(harness.Case):
-    def python(self, text, status=0):
+class Report(harness.LiveCase):
+    only_data = False
+
+    def python(self, text, status=0, meanwhile=lambda: None):
         """A program that does this, recorded; the folder that it writes to is `data`."""
-        done = self.run_it("--", PYTHON, "-S", "-c", f"import mmap, os\ndata = {self.data!r}\n{text}")
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done.stderr
+        run = self.start("--", PYTHON, "-S", "-c", f"import mmap, os\ndata = {self.data!r}\n{text}")
+        meanwhile()
+        _, err = run.communicate(timeout=300)
+        self.assertEqual(run.returncode, status, err)
+        return err.decode()
+
+    def ends_are_seen(self):
+        """Until headraced has seen the end of all five children, which have written a byte each."""
+        def seen():
+            jobs = self.jobs()
+            return jobs and (jobs[-1]["processes"], jobs[-1]["processes_total"]) == (1, 6)
+        self.wait_for("headraced to see five ends", seen)
+        self.touch(f"{self.data}/seen")
 
     def test_mapped_files(self):
         said = self.python("""
@@ -66,7 +78,7 @@ os.write(os.memfd_create("m"), b"x" * 500)
             self.assertEqual((last["exit_status"], last["exit_signal"]), (status, signal))
 
     def test_processes_that_signals_killed(self):
-        """They stay zombies until the daemon has looked."""
+        """They stay zombies until headraced has seen their end."""
         killers = """
 import sys, time
 children = []
@@ -76,18 +88,20 @@ for number in 9, 9, 15, 9, 9:
         open(data + "/x", "a").write("x")
         os.kill(os.getpid(), number)
     children.append(pid)
-time.sleep(1)
+while not os.path.exists(data + "/seen"):
+    time.sleep(0.01)
 for pid in children:
     os.waitpid(pid, 0)
 sys.exit(STATUS)
 """
         pid = r"(worker \d, )?pid \d+"
         # Programs that end normally stop their helpers so.
-        said = self.python(killers.replace("STATUS", "0"))
+        said = self.python(killers.replace("STATUS", "0"), meanwhile=self.ends_are_seen)
         self.assertRegex(said, rf"  signals   4 processes ended by SIGKILL, while CMD ended normally: {pid}; {pid}; {pid}; \.\.\.\n")
         self.assertRegex(said, rf"  signals   1 process ended by SIGTERM, while CMD ended normally: {pid}\n")
         self.assertNotIn("  killed  ", said)
-        said = self.python(killers.replace("STATUS", "3"), status=3)
+        os.remove(f"{self.data}/seen")
+        said = self.python(killers.replace("STATUS", "3"), status=3, meanwhile=self.ends_are_seen)
         self.assertRegex(said, rf"  killed    4 processes by SIGKILL: {pid}; {pid}; {pid}; \.\.\.\n")
         self.assertRegex(said, rf"  killed    1 process by SIGTERM: {pid}\n")
         killed = {row["signal"]: row for row in self.summary()["killed"]}

@@ -14,6 +14,7 @@ import time
 import harness
 
 PYTHON = "/usr/bin/python3"
+POLL, ANSWER_MS = 7, 60000  # how long `headrace run` waits for an answer of headraced, after --linger
 SIDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sides.c")
 
 
@@ -92,6 +93,12 @@ class Streams(harness.Case):
 
 
 class Environment(harness.Case):
+    def test_how_long_threads_wait(self):
+        env = {**harness.clean_environment()}
+        del env["HEADRACE_ON_FULL"]
+        done = subprocess.run([harness.HEADRACE, "run", "-o", self.store, "--", "env"], env=env, capture_output=True, text=True, check=True)
+        self.assertIn("\nHEADRACE_ON_FULL=wait:1000\n", "\n" + done.stdout)
+
     def environment_of(self, *options, env=None):
         done = self.run_it(*options, "--", "env", "-0", env=env)
         return dict(item.split("=", 1) for item in done.stdout.decode().split("\0") if item)
@@ -102,7 +109,7 @@ class Environment(harness.Case):
         self.assertEqual(env["HEADRACE_JOB"], "j1")
         self.assertEqual(env["HEADRACE_EXCLUDE"], "/a,/b,/c")
         self.assertEqual(env["HEADRACE_INCLUDE"], "/d")
-        self.assertEqual(env["HEADRACE_ON_FULL"], "wait:1000")
+        self.assertEqual(env["HEADRACE_ON_FULL"], harness.PATIENCE)
         self.assertNotIn("HEADRACE_FUNCTIONS", env)
         self.assertNotIn("HEADRACE_STACKS", env)
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
@@ -227,7 +234,7 @@ class Signals(harness.Case):
             self.assertEqual(process.returncode, 9)
 
     def test_died_of_it(self):
-        process = self.started("import time; print('ready'); time.sleep(30)")
+        process = self.started("import time; print('ready'); time.sleep(3000)")
         process.terminate()
         _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
@@ -241,24 +248,39 @@ class Signals(harness.Case):
         out, _ = process.communicate(timeout=300)
         self.assertEqual((process.returncode, out), (0, b"on\n"))
 
-    def stopped_for(self, seconds):
-        """Stops and continues the command alone; returns what run did meanwhile, as `waitpid` reports it."""
-        script = "import os, time; print(os.getpid()); time.sleep(0.5); print('on')"
-        process = self.start("--", PYTHON, "-u", "-c", script)
-        command = int(process.stdout.readline())
-        os.kill(command, signal.SIGSTOP)
-        time.sleep(seconds)
-        _, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
-        os.kill(command, signal.SIGCONT)
+    def waiting(self):
+        """A run whose command reads its standard input; returns it, and the pid of the command."""
+        process = self.start("--", PYTHON, "-u", "-c", "import os, sys; print(os.getpid()); sys.stdin.read(); print('on')", stdin=subprocess.PIPE)
+        return process, int(process.stdout.readline())
+
+    def ends_well(self, process):
         out, _ = process.communicate(timeout=300)
         self.assertEqual((process.returncode, out), (0, b"on\n"))
-        return status
 
     def test_continues_with_the_command(self):
-        self.assertTrue(os.WIFSTOPPED(self.stopped_for(1)))
+        process, command = self.waiting()
+        os.kill(command, signal.SIGSTOP)
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        os.kill(command, signal.SIGCONT)
+        self.ends_well(process)
 
     def test_does_not_stop_for_a_pause(self):
-        self.assertEqual(self.stopped_for(0.1), 0)
+        """Run stops only after 0.2 s. A try counts if the test looked before that."""
+        process, command = self.waiting()
+        for _ in range(1000):
+            began = time.monotonic()
+            os.kill(command, signal.SIGSTOP)
+            time.sleep(0.1)
+            _, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
+            lasted = time.monotonic() - began
+            os.kill(command, signal.SIGCONT)
+            if lasted < 0.2:
+                break
+            self.wait_for("run to continue", lambda: harness.in_call(process.pid, POLL))
+        self.assertLess(lasted, 0.2)
+        self.assertEqual(status, 0)
+        self.ends_well(process)
 
 
 class Terminal(harness.Case):
@@ -341,18 +363,22 @@ wait("end")
 """
 
 
-class Workers(harness.Case):
+class Workers(harness.LiveCase):
     """A slot is free once its process has died, whatever the daemon reads first: here it reads all when both children are gone."""
+
+    def all_are_read(self):
+        """Whether headraced has the reads of the parent and of the first child."""
+        return [job["bytes"] for job in self.jobs()] == [200]
 
     def workers(self, mode):
         with open(f"{self.data}/input", "wb") as f:
             f.write(bytes(100))
-        run = self.start("--include", self.data, "--", PYTHON, "-c", TWO_CHILDREN, self.dir, self.data, mode)
+        run = self.start("--", PYTHON, "-c", TWO_CHILDREN, self.dir, self.data, mode)
         self.addCleanup(run.kill)
         self.wait_for("the first child", lambda: os.path.exists(f"{self.dir}/first"))
-        time.sleep(0.5)  # its records are in the journal
+        self.wait_for("headraced to read its records", self.all_are_read)
         worker = self.daemons("worker")[0]
-        os.kill(worker, signal.SIGSTOP)
+        harness.stop(worker)
         self.touch("go")
         self.wait_for("both children", lambda: os.path.exists(f"{self.dir}/over"))
         os.kill(worker, signal.SIGCONT)
@@ -424,25 +450,33 @@ class Counts(harness.Case):
         child = (
             "import os, time\n"
             f"f = open('{self.data}/late', 'wb', buffering=0)\n"
-            "for i in range(10):\n"
-            "    time.sleep(0.1)\n"
-            "    f.write(b'x' * 100)\n"
+            f"while not os.path.exists('{self.dir}/go'): time.sleep(0.01)\n"
+            "for i in range(10): f.write(b'x' * 100)\n"
         )
-        script = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(0.5)"
-        done = self.run_it("--linger", "20s", "--", PYTHON, "-c", script)
-        self.assertEqual(done.returncode, 0)
+        script = f"""
+import os, subprocess, sys, time
+subprocess.Popen([sys.executable, '-c', {child!r}])
+while not os.path.exists('{self.data}/late'): time.sleep(0.01)
+"""
+        run = self.start("--linger", "300s", "--exclude", f"{self.dir}/go", "--", PYTHON, "-c", script)
+        self.wait_for("run to wait for the child", lambda: harness.in_call(run.pid, POLL, None, None, 300000 + ANSWER_MS))
+        self.touch(f"{self.dir}/go")
+        out, err = run.communicate(timeout=600)
+        self.assertEqual(run.returncode, 0, err)
+        done = subprocess.CompletedProcess((), 0, out, err.decode())
         self.assertEqual(self.summary()["data"]["written_bytes"], 1000)
         self.assertNotIn("outlived", done.stderr)
 
     def test_open_processes_are_named(self):
-        child = f"import time; f = open('{self.data}/held', 'w'); time.sleep(3)"
-        script = f"import subprocess, sys, time; " \
-                 f"p = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=-3, stderr=-3); " \
-                 "time.sleep(0.5); print(p.pid)"
-        begun = time.monotonic()
+        child = f"import time; f = open('{self.data}/held', 'w'); time.sleep(3000)"
+        script = f"""
+import os, subprocess, sys, time
+p = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=-3, stderr=-3)
+while not os.path.exists('{self.data}/held'): time.sleep(0.01)
+print(p.pid)
+"""
         done = self.run_it("--linger", "300ms", "--", PYTHON, "-c", script)
         pid = int(done.stdout)
-        self.assertLess(time.monotonic() - begun, 2.9)
         self.assertIn(f"pid {pid}", done.stderr)
         self.assertIn("outlived CMD", done.stderr)
         os.kill(pid, signal.SIGKILL)

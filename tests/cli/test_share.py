@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 
 import control
 import harness
@@ -59,8 +58,7 @@ class Shared(harness.Case):
         with open(gate, "w", encoding="utf-8") as f:
             f.write("x\n" * RUNS)
             f.flush()
-            time.sleep(0.3)
-        out, err = self.finish(processes)
+            out, err = self.finish(processes)  # the gate stays open until all have read
         summaries = [rank for rank in range(RUNS) if re.search(r"^  stored ", err[rank], re.M)]
         self.assertEqual(summaries, [0])  # rank 0 printed, and nobody else
         self.assertEqual("".join(err[1:]), "")
@@ -175,20 +173,24 @@ class Shared(harness.Case):
         self.assertEqual(self.summary()["missing"]["ranks"], "1-3")
 
     def test_two_jobs_two_daemons(self):
-        one = self.start("--job", "a", "--", "sh", "-c", "sleep 1")
+        gate = self.gate()
+        one = self.start("--job", "a", "--", "sh", "-c", f"read x <{gate}")
         self.wait_for("the first daemon", lambda: self.daemons("worker"))
-        two = self.start("--job", "b", "--", "sh", "-c", "sleep 0.5")
+        two = self.start("--job", "b", "--", "sh", "-c", f"read x <{gate}")
         self.wait_for("the second daemon", lambda: len(self.daemons("worker")) == 2)
-        for process in (one, two):
-            process.communicate(timeout=300)
-            self.assertEqual(process.returncode, 0)
+        with open(gate, "w", encoding="ascii") as f:
+            f.write("x\nx\n")
+            f.flush()
+            for process in (one, two):
+                process.communicate(timeout=300)
+                self.assertEqual(process.returncode, 0)
 
     def test_another_version_is_refused(self):
         """A daemon answers a join of another version with an error that says what to do."""
-        process = self.start("--", "sh", "-c", "echo $HEADRACE_SOCKET; exec sleep 5")
+        process = self.start("--", "sh", "-c", "echo $HEADRACE_SOCKET; exec sleep 3000")
         path = process.stdout.readline().decode().strip().replace(".shim", ".control")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(10)
+            s.settimeout(300)
             s.connect(path)
             s.send(control.message("join", version=999))
             kind, error = control.parse(s.recv(4096))

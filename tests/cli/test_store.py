@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import harness
 
@@ -82,7 +81,9 @@ class Summary(harness.Case):
         self.assertEqual(self.summary()["state"], "ended")
 
 
-class FullDisk(harness.Case):
+class FullDisk(harness.LiveCase):
+    only_data = False
+
     def mount(self, size):
         folder = os.path.join(self.dir, "small")
         os.mkdir(folder)
@@ -197,11 +198,11 @@ class FullDisk(harness.Case):
         generator = int(process.stdout.readline())
         self.addCleanup(process.kill)
         self.wait_for("some reads", lambda: os.path.exists(counter) and os.stat(counter).st_size)
-        time.sleep(0.5)
+        self.wait_for("them in the store", lambda: self.query("SELECT count(*) AS n FROM processes")[0][0]["n"])
         worker = self.wait_for("a worker", lambda: self.daemons("worker"))[0]
         harness.kill(worker)
         self.wait_for("another worker", lambda: [p for p in self.daemons("worker") if p != worker])
-        time.sleep(0.5)
+        self.wait_for("its answer", self.jobs)
         os.kill(generator, signal.SIGKILL)
         _, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)

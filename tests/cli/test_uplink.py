@@ -19,7 +19,6 @@ import ssl
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 
 import harness
@@ -34,10 +33,17 @@ def make_ca(*words):
     subprocess.run([MAKE_CA, *words], check=True, stdout=subprocess.DEVNULL)
 
 
-def dead_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def dead_port(case):
+    """A port that refuses connections until a collector of the test listens there.
+
+    The socket keeps the port from other programs until the end of the test. It does not listen, so with SO_REUSEADDR, which collectors
+    set, too, another socket can.
+    """
+    s = socket.socket()
+    case.addCleanup(s.close)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", 0))
+    return s.getsockname()[1]
 
 
 class Case(harness.Case):
@@ -78,12 +84,28 @@ class Case(harness.Case):
             process.wait(300)
 
     def run_to(self, to, *words, env=None, **how):
-        """`headrace run -o TO WORDS...`"""
-        command = [harness.HEADRACE, "run", "-o", to, "--summary", self.summary_file, *words]
+        """`headrace run -o TO WORDS...`; sends for as long as it takes, unless --drain is in WORDS."""
+        command = [harness.HEADRACE, "run", "-o", to, "--summary", self.summary_file, "--drain", "300s", *words]
         environment = harness.clean_environment(
             **{"HEADRACE_DAEMON_LOG": self.log, "HEADRACE_SPOOL": self.spool, **(env or {})})
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL, **how}
         return subprocess.Popen(command, env=environment, cwd=self.dir, **how)
+
+    def run_until_said(self, text, to, *words, script=":", env=None):
+        """`headrace run -o TO WORDS... -- SCRIPT`, whose command ends when headrace has reported `text`. What it printed, and reported."""
+        gate = self.gate(f"gate-{len(os.listdir(self.dir))}")
+        process = self.run_to(to, *words, "--", "sh", "-c", f"{script}; read x <{gate}", env=env)
+        said, opened = "", False
+        for line in process.stderr:
+            said += line.decode()
+            if text in said and not opened:
+                opened = True
+                self.open_gate(gate)
+        process.stderr.close()
+        out = process.stdout.read()
+        process.stdout.close()
+        self.assertEqual(process.wait(300), 0, said)
+        return out, said
 
     def finish(self, process, timeout=300):
         out, err = process.communicate(timeout=timeout)
@@ -125,8 +147,9 @@ class Case(harness.Case):
         self.assert_arrived(want)
 
     def check_a_killed_daemon(self, c):
+        gate = self.gate()
         process = self.run_to(self.address(c), "--include", self.data, "--", "sh", "-c",
-                              f"{harness.GENERATOR} {self.data} 20 50; touch {self.dir}/half; sleep 1; "
+                              f"{harness.GENERATOR} {self.data} 20 50; touch {self.dir}/half; read x <{gate}; "
                               f"{harness.GENERATOR} {self.data} 20 50 >/dev/null")
         self.wait_for("half of it", lambda: os.path.exists(f"{self.dir}/half"))
         spool = os.path.realpath(self.spool)
@@ -136,6 +159,7 @@ class Case(harness.Case):
             harness.kill(pid)
         self.store = store
         self.assertEqual(len(workers), 1)
+        self.open_gate(gate)
         done = self.finish(process)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("sent to tcp://", done.stderr)
@@ -153,16 +177,20 @@ class Real(Case):
 
     def test_the_collector_is_killed(self):
         c = self.real_collector()
+        gate, out = self.gate(), os.path.join(self.dir, "out")
         process = self.run_to(self.address(c), "--include", self.data, "--", "sh", "-c",
-                              f"for i in 1 2 3 4; do {harness.GENERATOR} {self.data} 20 50; sleep 0.5; done")
-        for _ in range(3):
-            time.sleep(0.5)
-            harness.kill(c.pid)
-            c.wait()
-            c = self.real_collector(c.port)
+                              f"for i in 1 2 3 4; do {harness.GENERATOR} {self.data} 20 50 >>{out}; read x <{gate}; done")
+        for i in range(4):
+            self.wait_lines(out, i + 1)  # its frames are on the way
+            if i < 3:
+                harness.kill(c.pid)
+                c.wait()
+                c = self.real_collector(c.port)
+            self.open_gate(gate)
         done = self.finish(process)
         self.assertIn("sent to tcp://", done.stderr)
-        accounts = [json.loads(line) for line in done.stdout.splitlines()]
+        with open(out, encoding="ascii") as f:
+            accounts = [json.loads(line) for line in f]
         want = {k: sum(a[k] for a in accounts) for k in accounts[0]}
         self.assert_totals(want)
         self.assert_arrived(want)
@@ -208,7 +236,7 @@ class Certificates(Case):
 
     def test_uplink_finds_the_folder(self):
         self.install(self.ca, self.user)
-        port = dead_port()
+        port = dead_port(self)
         done = self.finish(self.run_to(f"tcp://localhost:{port}", "--drain", "0", "--", "true", env=self.env))
         self.assertRegex(done.stderr, f"--tls-cert {self.config}/headrace/tls/cert.pem --tls-key ")
         self.tls_collector(port)
@@ -248,8 +276,8 @@ class Certificates(Case):
     def test_no_certificate(self):
         to = self.tls_collector()
         self.assert_says(to, "HEADRACE_TLS_CERT", "~/.config/headrace/tls", "make-ca", "--client", "docs/tls.md", env=self.env)
-        done = self.finish(self.run_to(to, "--drain", "0", "--", "sleep", "0.5", env=self.env))
-        self.assertRegex(done.stderr, r"no collector can be reached \(.*HEADRACE_TLS_CERT")
+        _, said = self.run_until_said("no collector can be reached", to, "--drain", "0", env=self.env)
+        self.assertRegex(said, r"no collector can be reached \(.*HEADRACE_TLS_CERT")
 
     def test_no_tls_there(self):
         self.install(self.ca, self.user)
@@ -324,7 +352,7 @@ class Certificates(Case):
         self.assertRegex(checks["connection"][1], r"^headrace-collector \d+\.\d+\.\d+, protocol \d+$")
         self.assertRegex(checks["tls"][1], rf"\(localhost\) is valid until 2\d+-.*/{self.user}.pem\) until 2")
         self.assertRegex(checks["identity"][1], rf"^the collector identifies you as (operator|{who}) {self.user} \({os.geteuid()}\)")
-        dead, gone = f"tcp://127.0.0.1:{dead_port()}", "tcp://no-such-host.invalid:4747"
+        dead, gone = f"tcp://127.0.0.1:{dead_port(self)}", "tcp://no-such-host.invalid:4747"
         found = self.doctor(f"{to},{dead},{gone}", status=1, env=self.env)  # no certificate
         self.assertEqual(list(found), [to, dead, gone])
         self.assertEqual(list(found[to]), ["address", "connection"])
@@ -389,7 +417,7 @@ class Uplink(Case):
 
     def test_the_second_collector(self):
         c = self.collector()
-        want, err = self.generate(f"tcp://127.0.0.1:{dead_port()},{self.address(c)}", "--include", self.data)
+        want, err = self.generate(f"tcp://127.0.0.1:{dead_port(self)},{self.address(c)}", "--include", self.data)
         self.assertIn(f"sent to {self.address(c)}: ", err)
         self.assert_arrived(want)
 
@@ -397,10 +425,11 @@ class Uplink(Case):
 
     def test_no_collector(self):
         """Said once; nothing is lost; the command that is named sends it."""
-        port = dead_port()
-        want, err = self.generate(f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "1500ms", "--job", "j 1")
+        port = dead_port(self)
+        out, err = self.run_until_said("no collector can be reached", f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "1500ms",
+                                       "--job", "j 1", script=f"{harness.GENERATOR} {self.data} 20 50")
+        want = json.loads(out)
         self.assert_totals(want)
-        self.assertRegex(err, r"sending to tcp://127\.0\.0\.1:\d+: \d+ of \d+ frames left")
         self.assertRegex(err, r"headrace: \d+ of \d+ frames are not sent yet \(.*connection refused; .*\); they wait in the spool")
         self.assertEqual(len(self.streams_in_spool()), 1)
         command = shlex.split(re.search(r"to send them now: (.*)", err).group(1))
@@ -414,33 +443,46 @@ class Uplink(Case):
         self.assert_arrived(want)
 
     def test_said_while_it_runs(self):
-        done = self.finish(self.run_to("tcp://no-such-host.invalid", "--drain", "0", "--", "sleep", "1"))
-        self.assertEqual(done.returncode, 0)
-        self.assertEqual(len(re.findall("no collector can be reached", done.stderr)), 1, done.stderr)
+        _, said = self.run_until_said("no collector can be reached", "tcp://no-such-host.invalid", "--drain", "0")
+        self.assertEqual(len(re.findall("no collector can be reached", said)), 1, said)
 
     def test_the_next_run_sends_what_was_left(self):
-        port = dead_port()
+        port = dead_port(self)
         want, _ = self.generate(f"tcp://127.0.0.1:{port}", "--include", self.data, "--drain", "0", "--job", "left")
         other = self.collector()
-        done = self.finish(self.run_to(self.address(other), "--job", "elsewhere", "--", "sleep", "1"))
+        gate = self.gate()
+        run = self.run_to(self.address(other), "--job", "elsewhere", "--", "sh", "-c", f"read x <{gate}")
+        self.wait_for("frames of the other job", lambda: os.path.isdir(os.path.join(self.store, "jobs", "elsewhere")))
+        self.open_gate(gate)
+        done = self.finish(run)
         self.assertIn("sent to", done.stderr)
         self.stop(other)
         self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), ["left"], "it is meant for another collector")
         c = self.collector(f"port={port}")
-        done = self.finish(self.run_to(self.address(c), "--job", "next", "--", "sleep", "1"))
+        run = self.run_to(self.address(c), "--job", "next", "--", "sh", "-c", f"read x <{gate}")
+        self.wait_for("the end of the job in the spool", lambda: "left" not in os.listdir(os.path.join(self.spool, "jobs")))
+        self.open_gate(gate)
+        done = self.finish(run)
         self.assertIn("sent to", done.stderr)
-        self.wait_for("an empty spool", lambda: not os.listdir(os.path.join(self.spool, "jobs")))
+        self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
         self.stop(c)
         rows, _ = self.query("SELECT count(*) AS n FROM events WHERE job = 'left' AND class = 'read'")
         self.assertEqual(int(rows[0]["n"]), want["reads"])
 
     def test_keeper_and_daemon_are_killed(self):
         """`headraced uplink` replays their journal, ends the job, and sends all of it."""
-        port = dead_port()
+        port = dead_port(self)
+        here = {"HEADRACE_RUNTIME": f"{self.dir}/runtime", "HEADRACE_CONTROL": f"{self.dir}/no.sock"}
+        os.mkdir(here["HEADRACE_RUNTIME"], 0o700)
         process = self.run_to(f"tcp://127.0.0.1:{port}", "--job", "j1", "--include", self.data, "--", "sh", "-c",
-                              f"{harness.GENERATOR} {self.data} 20 50; touch {self.dir}/half; while [ ! -e {self.dir}/over ]; do sleep 0.1; done")
-        self.wait_for("half of it", lambda: os.path.exists(f"{self.dir}/half"))
-        time.sleep(0.3)  # what was swept is kept
+                              f"{harness.GENERATOR} {self.data} 20 50; while [ ! -e {self.dir}/over ]; do sleep 0.01; done", env=here)
+        out = process.stdout.readline()
+        want = json.loads(out)
+
+        def read_by_headraced():
+            jobs = json.loads(self.headrace("status", "--json", env=here).stdout)["jobs"]
+            return [job["bytes"] for job in jobs] == [want["read_bytes"] + want["written_bytes"]]
+        self.wait_for("headraced to read all records", read_by_headraced)
         self.store, store = os.path.realpath(self.spool), self.store
         pids = self.daemons("private") + self.daemons("worker")
         self.assertEqual(len(pids), 2)
@@ -450,18 +492,18 @@ class Uplink(Case):
         process.kill()
         with open(f"{self.dir}/over", "w", encoding="utf-8"):
             pass
-        out, _ = process.communicate(timeout=300)
+        process.communicate(timeout=300)
         self.collector(f"port={port}")
         done = subprocess.run([HEADRACED, "uplink", self.spool, "--collector", f"tcp://127.0.0.1:{port}"],
                               env=harness.clean_environment(), capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(os.path.join(self.spool, "jobs")), [])
-        self.assert_arrived(json.loads(out))
+        self.assert_arrived(want)
         rows, _ = self.query("SELECT state FROM jobs")
         self.assertEqual(rows[0]["state"], "killed")
 
     def test_an_interrupt_ends_the_waiting(self):
-        process = self.run_to(f"tcp://127.0.0.1:{dead_port()}", "--drain", "10m", "--", "true")
+        process = self.run_to(f"tcp://127.0.0.1:{dead_port(self)}", "--drain", "10m", "--", "true")
         lines = []
         for line in process.stderr:
             lines.append(line.decode())
@@ -512,8 +554,7 @@ class Uplink(Case):
         with open(gate, "w", encoding="utf-8") as f:
             f.write("x\nx\n")
             f.flush()
-            time.sleep(0.3)
-        done = [self.finish(run) for run in runs]
+            done = [self.finish(run) for run in runs]  # the gate stays open until both have read
         self.assertEqual([d.returncode for d in done], [0, 0])
         self.assertEqual(sum("sent to tcp://" in d.stderr for d in done), 1)
         self.assertEqual(sum("  stored " in d.stderr for d in done), 1)

@@ -203,7 +203,7 @@ class Manual(harness.Case):
         self.assertEqual(self.complete("headrace", "top", ""), ["data", "st"])  # no job runs: files
 
     def test_completion_offers_running_jobs(self):
-        run = subprocess.Popen([harness.HEADRACE, "run", "-o", self.store, "--", "sleep", "60"], env=self.completing(), cwd=self.dir,
+        run = subprocess.Popen([harness.HEADRACE, "run", "-o", self.store, "--", "sleep", "3000"], env=self.completing(), cwd=self.dir,
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(run.wait)
         self.addCleanup(run.terminate)

@@ -69,7 +69,7 @@ def missing(replicated=False):
     return None
 
 
-def http_query(url, sql, form=None, timeout=60):
+def http_query(url, sql, form=None, timeout=300):
     """The answer as bytes. Raises RuntimeError with the text of the exception."""
     request = urllib.request.Request(f"{url}/?" + urllib.parse.urlencode({"default_format": form or "TabSeparated"}), data=sql.encode())
     try:
@@ -202,7 +202,7 @@ class OldServers:
                 start_new_session=True, preexec_fn=die_with_parent,
             )
 
-    def wait(self, url, process, seconds=30):
+    def wait(self, url, process, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end and process.poll() is None:
             try:

@@ -35,7 +35,7 @@ BATCHES, BATCH_EVENTS, BATCH_MS = 140, 2000, 25  # of a feed: 3.5 s
 FEEDS = 3
 COLLECTORS = 2
 FAULT_S = 4.0
-HEAL_S = 90.0
+HEAL_S = 300.0
 DISK = "220m"
 KINDS = ["kill_feed", "move_feed", "move_feed", "kill_collector", "kill_collector", "kill_clickhouse", "stop_collector", "stop_collector",
          "restart_collector", "full_disk", "clock_collector", "lose_answer", "lose_answer", "lose_request", "refuse", "page", "garbage", "empty", "wait"]

@@ -23,6 +23,15 @@ def environment():
     return kept
 
 
+def killed_at_frame(number, *words):
+    """`headrace import WORDS`, which SIGKILL ends before it writes that frame to the store."""
+    if not shutil.which("strace"):
+        raise unittest.SkipTest("strace is not installed")
+    done = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", f"inject=pwrite64:signal=SIGKILL:when={number}",
+                           HEADRACE, "import", *words], env=environment(), capture_output=True, timeout=300, check=False)
+    assert done.returncode in (-9, 137), done
+
+
 def event(i, op, path, ret=0, **more):
     """An operation, independent of dialects."""
     e = {"pid": 7, "tid": 7, "host": "n1", "ts": T0 + 100 * i, "dur": 10 + i % 7, "op": op, "path": path, "ret": ret}

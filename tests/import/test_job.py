@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The job that an import makes: its id, its ranks, and what remains of an import that fails."""
 
-import glob
 import json
 import os
 import signal
@@ -114,11 +113,7 @@ class Job(harness.Case):
     def test_killed(self):
         """Each answer says that most of the job is missing, and why."""
         big = self.trace(1, name="big.pfw", n=60000)
-        with subprocess.Popen([harness.HEADRACE, "import", "--job", "big", big, "-o", self.store], env=harness.environment(), stderr=subprocess.DEVNULL) as process:
-            folder = os.path.join(self.store, "jobs", "big", "*", "*")
-            while sum(map(os.path.getsize, glob.glob(folder))) < 100 and process.poll() is None:  # the begin of the stream
-                time.sleep(0.001)
-            process.kill()
+        harness.killed_at_frame(3, "--job", "big", big, "-o", self.store)
         _, notes = self.query_all("FROM jobs")
         self.assertIn("headrace import was killed while it wrote it", notes)
 

@@ -294,7 +294,7 @@ class Strace(harness.Case):
                 time.sleep(0.2)
                 os.write(os.open("{0}/a", os.O_CREAT | os.O_WRONLY), b"x" * 10)
                 os.execv("/bin/cat", ["cat", "{0}/a"])
-            threading.Thread(target=run).start(); time.sleep(9)""".format(self.data()).replace("\n            ", "\n")
+            threading.Thread(target=run).start(); time.sleep(3000)""".format(self.data()).replace("\n            ", "\n")
         for options, to in (("-f", "one"), ("-ff", "each/t")):
             self.trace(options, "-ttt", "-T", "-y", to=to, command=("/usr/bin/python3", "-c", program))
             self.run_import(self.path(to.split("/")[0]), "--job", to[:3])

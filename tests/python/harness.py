@@ -96,7 +96,7 @@ class Case(unittest.TestCase):
         env.update(more)
         return env
 
-    def run_python(self, text, *flags, python=PYTHON, status=0, env=None, timeout=200):
+    def run_python(self, text, *flags, python=PYTHON, status=0, env=None, timeout=300):
         """Runs a program; returns its standard output. It must say nothing on standard error, and end with status."""
         path = os.path.join(self.dir, "program.py")
         with open(path, "w", encoding="utf-8") as out:

@@ -8,24 +8,39 @@ import harness
 from harness import RANGE
 from loops import Loops
 
-# Two processes, of which rank 1 is late for each call.
+# Two processes. For each call, one of them is late: it makes the call 0.02 s after it has seen the other one wait in its call.
 RANKS = """
 import json, os, sys, time, warnings
 warnings.simplefilter("ignore")
-rank = 0 if os.fork() else 1
+pipes = [os.pipe(), os.pipe()]
+main = os.getpid()
+child = os.fork()
+rank = 0 if child else 1
+other = child if rank == 0 else main
 import torch
 import torch.distributed as dist
 from torch.distributed import all_reduce
 
 said = []
+def waits(pid):
+    with open(f"/proc/{pid}/stat", "rb") as f:
+        return f.read().rpartition(b") ")[2][:1] == b"S"
 def clocked(name, call):
-    time.sleep(0.06 * rank)
+    late, seen = rank == len(said) % 2, 0
+    if late:
+        os.read(pipes[1 - rank][0], 1)
+        while not waits(other):
+            time.sleep(0.001)
+        seen = time.monotonic_ns()
+        time.sleep(0.02)
+    else:
+        os.write(pipes[rank][1], b"x")
     at = time.monotonic_ns()
     try:
         call()
     except Exception as error:  # this backend does not have all of them
         print(name, type(error).__name__, file=sys.stderr) if name not in LACKS else None
-    said.append((name, at, time.monotonic_ns()))
+    said.append((name, at, time.monotonic_ns(), seen))
 
 assert all_reduce is dist.all_reduce is dist.distributed_c10d.all_reduce
 dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/meet", rank=rank, world_size=2)
@@ -63,7 +78,7 @@ class Distributed(Loops):
         self.run_python(RANKS)
         told = self.told()
         ranges = [r for r in told.regions if r["kind"] == RANGE and r["domain"] in ("torch", "torch.distributed")]
-        pids = {}
+        pids, told_by = {}, {}
         for call in told.calls:
             if call["call"] == "variable" and call["text"].startswith("RANK="):
                 pids[int(call["text"][5:])] = call["pid"]
@@ -72,17 +87,17 @@ class Distributed(Loops):
                 said = json.load(text)
             mine = [r for r in ranges if r["pid"] == pid and said[0][1] <= r["ns"] <= said[-1][2]]
             mine = sorted((r for r in mine if r["end_ns"] <= said[-1][2]), key=lambda r: r["ns"])
-            self.assertEqual([r["name"] for r in mine], [name for name, _, _ in said])
-            for region, (name, began, ended) in zip(mine, said):
+            self.assertEqual([r["name"] for r in mine], [name for name, _, _, _ in said])
+            for region, (name, began, ended, _) in zip(mine, said):
                 self.assertEqual(region["domain"], "torch" if name == "backward" else "torch.distributed")
                 self.assertTrue(began <= region["ns"] and region["end_ns"] <= ended, (region, began, ended))
-            took = {name: ended - began for name, began, ended in said}
-            lasted = {r["name"]: r["end_ns"] - r["ns"] for r in mine}
-            for name in ("all_gather", "all_gather_object", "broadcast" if rank else "barrier", "barrier", "backward"):
-                self.assertAlmostEqual(lasted[name], took[name], delta=0.05 * took[name] + 1e6)
-            if rank == 0:  # it waits for the other one
-                self.assertTrue(all(lasted[name] > 50e6 for name in ("all_gather", "barrier", "backward")), lasted)
+            told_by[rank] = list(zip(mine, said))
         self.assertEqual(sorted(pids), [0, 1])
+        # The rank that waits is in the call from before the late one sees it there until the late one makes its call.
+        for i, both in enumerate(zip(told_by[0], told_by[1])):
+            (region, (name, *_)), (_, (_, late, _, seen)) = both if i % 2 else both[::-1]
+            if name in ("all_gather", "all_gather_object", "barrier", "monitored_barrier", "backward"):
+                self.assertTrue(region["ns"] <= seen < late <= region["end_ns"], (region, seen, late))
 
     def test_the_outermost_backward(self):
         told, out = self.program("""

@@ -114,7 +114,7 @@ class Keras(Case):
         with open(path, "w", encoding="utf-8") as out:
             out.write(REAL)
         done = subprocess.run([PYTHON, path], env=self.environment(TF_CPP_MIN_LOG_LEVEL="3"), cwd=self.dir, check=False,
-                              capture_output=True, text=True, timeout=200)  # it says much on standard error
+                              capture_output=True, text=True, timeout=300)  # it says much on standard error
         self.assertEqual(done.returncode, 0, done.stderr)
         told = self.told()
         self.assertEqual([n for n in told.numbers("step") if n is not None], [0, 1, 2, 3])

@@ -131,6 +131,7 @@ pages = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
 pages.madvise(mmap.MADV_RANDOM)
 def faults():
     return resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
+began = time.monotonic_ns()
 train(torch.ones(1, 2))
 time.sleep(0.006)
 train(torch.ones(1, 2))
@@ -141,17 +142,18 @@ for step in range(3):
     time.sleep(0.02)
     train(torch.ones(1, 2))
 with open("counted", "w") as f:
-    f.write(str(faults() - before))
+    f.write(f"{faults() - before} {time.monotonic_ns() - began}")
 """)
         with open(os.path.join(self.dir, "counted"), encoding="ascii") as f:
-            counted = int(f.read())
+            counted, lasted_ns = map(int, f.read().split())
         if counted == 0:
             self.skipTest("the page cache keeps the file")
         spent = [step["args"] for step in told.of(OPTIMIZER) if step["args"]]
         self.assertEqual((out, len(spent)), ("", 3))
         self.assertEqual(sum(args["major_faults"] for args in spent), counted)
         for args in spent:
-            self.assertTrue(0 < args["cpu_ns"] < args["since_ns"] and args["since_ns"] - args["sleep_ns"] < 1e9, args)
+            self.assertTrue(0 < args["cpu_ns"] < args["since_ns"], args)
+        self.assertLessEqual(sum(args["since_ns"] for args in spent), lasted_ns)
 
     def test_fastais_optimizer(self):
         """A class of its own, which does not come from torch's."""
@@ -268,10 +270,10 @@ def late(*_):
 signal.signal(signal.SIGALRM, late)
 loader, plain = DataLoader([1.0] * 40, None), Plain(model.parameters(), {})
 came = 0
-for times in range(1500):
+for times in range(600):
     try:
         signal.setitimer(signal.ITIMER_REAL, 5e-4 + 1e-5 * (times % 300))
-        until = time.monotonic() + 5
+        until = time.monotonic() + 300
         while time.monotonic() < until:
             for batch in loader:
                 plain.step()
@@ -281,7 +283,7 @@ for batch in loader:
     plain.step()
 print(came)
 """)
-        self.assertEqual(out, "1500\n")
+        self.assertEqual(out, "600\n")
         deepest = {}
         for call in told.calls:
             if call["call"] == "begin":

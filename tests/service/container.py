@@ -42,7 +42,7 @@ class Container:
             self.close()
             raise unittest.SkipTest(f"no systemd came up in a container: {said[-300:]}") from e
 
-    def wait_for(self, condition, seconds=120):
+    def wait_for(self, condition, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.nspawn.poll() is None:
             found = condition()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A user who wishes the node ill, for some seconds: hostile.py RUNTIME SECONDS REQUEST...
+"""A user who wishes the node ill, until a file exists: hostile.py RUNTIME FILE REQUEST...
 
 REQUEST: a packet for control.sock, in hexadecimal digits.
 """
@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-RUNTIME, END = sys.argv[1], time.monotonic() + float(sys.argv[2])
+RUNTIME, END = sys.argv[1:3]
 REQUESTS = [bytes.fromhex(word) for word in sys.argv[3:]]
 MAGIC = b"HRDRACE1"
 rng = random.Random(os.getpid())
@@ -36,7 +36,7 @@ def hello(*environment):
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 held = []
-while time.monotonic() < END:
+while not os.path.exists(END):
     try:
         kind = rng.choice(list(counts))
         s = knock("control" if kind == "asked" else "shim")

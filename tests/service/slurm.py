@@ -94,7 +94,7 @@ def free_ports(n):
     raise RuntimeError("no free ports")
 
 
-def wait_for(what, condition, seconds=60):
+def wait_for(what, condition, seconds=300):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()

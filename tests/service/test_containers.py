@@ -68,7 +68,7 @@ class Containers(Service):
         """Two processes; who they are is what the kernel outside says."""
         self.begin("10", OTHER)
         done = self.namespaces([self.sockets, self.library], *TWO, LD_PRELOAD=INSIDE, SLURM_JOB_ID="10")
-        self.end("10", "--linger", "5s")
+        self.end("10", "--linger", "300s")
         did = self.generators(done)
         self.assertEqual(len(did), 2)
         self.assert_recorded("10", did, "/data")
@@ -113,8 +113,8 @@ class Containers(Service):
         if silent.returncode == 125:
             self.skipTest(f"podman makes no container here: {silent.stderr.strip()[-300:]}")
         did = self.generators(self.podman(LD_PRELOAD=INSIDE, HEADRACE_JOB="30", HEADRACE_SECCOMP="allow"))
-        self.end("30", "--linger", "5s")
-        self.end("31", "--linger", "5s")
+        self.end("30", "--linger", "300s")
+        self.end("31", "--linger", "300s")
         self.assertEqual((len(self.generators(silent)), len(did)), (2, 2))
         self.assert_recorded("30", did, "/data")
         self.assertEqual(self.query("SELECT * FROM processes WHERE job = '31'")[0], [])

@@ -31,7 +31,7 @@ class Prometheus:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        config = {"global": {"scrape_interval": "100ms", "scrape_timeout": "100ms"},
+        config = {"global": {"scrape_interval": "300ms", "scrape_timeout": "300ms"},
                   "scrape_configs": [{"job_name": "headrace", "honor_labels": True, "static_configs": [{"targets": targets}]}]}
         with open(f"{folder}/prometheus.yml", "w", encoding="utf-8") as f:
             json.dump(config, f)
@@ -76,7 +76,7 @@ class Metrics(Service):
         return re.search(r"metrics at tcp://(\S+)", log()).group(1)
 
     def scrape(self, address):
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=300) as answer:
             return answer.read().decode()
 
     def value(self, text, series):
@@ -111,8 +111,8 @@ class Node(Metrics):
 
     def assert_ended(self, first, second):
         """The sums stay when the jobs are over."""
-        self.end(ODD, "--attempt", "2", "--linger", "5s")
-        self.end("200", "--linger", "5s")
+        self.end(ODD, "--attempt", "2", "--linger", "300s")
+        self.end("200", "--linger", "300s")
         text = self.scrape(self.node)
         self.assertNotIn("attempt=", text)
         for name, key in (("read", "read_bytes"), ("written", "written_bytes")):
@@ -213,7 +213,7 @@ class Collector(Metrics):
         self.manage("--level", "trace", "--collectors", listen)
         self.begin("800", 0)
         self.generated(self.generate("800"))
-        self.end("800", "--linger", "5s", "--drain", "20s")
+        self.end("800", "--linger", "300s", "--drain", "300s")
         self.assert_ingested(self.wait_ended())
         self.ask_it(listen)
         self.begin("801", 0)

@@ -55,7 +55,7 @@ class Policy(Service):
         status = self.status()
         self.assertEqual((status["refused"], status["status"]), (0, "ok"))
         for job in "1234":
-            self.end(job, "--linger", "5s")
+            self.end(job, "--linger", "300s")
         self.assertEqual(self.status()["jobs"], [])
         self.assert_recorded("1", [done])
         self.assert_recorded("3", [asked])
@@ -94,7 +94,7 @@ class Policy(Service):
         self.begin("3")
         self.assertEqual(self.job("3")["level"], "trace")
         done = self.generated(self.generate("3"))
-        self.end("3", "--linger", "5s")
+        self.end("3", "--linger", "300s")
         self.assert_recorded("3", [done])
 
     def test_hidden_paths(self):
@@ -109,7 +109,7 @@ class Policy(Service):
         os.kill(self.manager.workers()[0], signal.SIGKILL)
         os.mkdir(f"{self.data}/again")
         more = self.generated(self.preloaded(harness.GENERATOR, f"{self.data}/again", "7", "3", job="1"))
-        self.end("1", "--linger", "5s")
+        self.end("1", "--linger", "300s")
         rows = self.query("SELECT class, count(*) AS n, count(DISTINCT path) AS paths, bool_and(path SIMILAR TO '/tmp/[0-9a-f./]+[a-z0-9]*')"
                           " AS hidden FROM events WHERE class IN ('read', 'write') GROUP BY class ORDER BY class")[0]
         self.assertEqual([(r["class"], r["n"], r["hidden"]) for r in rows],

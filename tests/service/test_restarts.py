@@ -5,6 +5,7 @@
 Counts are held against the generator's own.
 """
 
+import contextlib
 import fcntl
 import glob
 import os
@@ -19,23 +20,24 @@ from service import Service, control, harness
 
 class Restarts(Service):
     def mid_run(self, act):
-        """Two generators of some seconds; act() in the middle, three times. The spool is being sent, in vain."""
+        """Two generators that work until they may end; act() in the middle, three times. The spool is being sent, in vain."""
+        self.over = os.path.join(self.dir, "over")
         self.manage("--level", "trace", "--collectors", "tcp://127.0.0.1:1")
         self.begin("500", 0)
         running = [self.generator_of_500(name) for name in ("first", "second")]
         self.wait_for("both", lambda: all(len(os.listdir(f"{self.data}/{name}")) > 3 for name in ("first", "second")))
         for _ in range(3):
-            self.assertEqual([p.poll() for p in running], [None, None])
             act()
-            time.sleep(0.1)
+            self.wait_for("both again", lambda: (self.job("500") or {}).get("processes") == 2)
+        self.touch(self.over)
         done = [self.generated(p) for p in running]
-        self.end("500", "--linger", "5s")
+        self.end("500", "--linger", "300s")
         self.assert_recorded("500", done)
 
     def generator_of_500(self, name):
         data = os.path.join(self.data, name)
         os.mkdir(data)
-        return self.preloaded(harness.GENERATOR, data, "1500", "60", job="500", env={"HEADRACE_ON_FULL": "wait:5000"})
+        return self.preloaded(harness.GENERATOR, data, "20", "60", self.over, job="500", env={"HEADRACE_INCLUDE": self.data})
 
     def test_worker_killed(self):
         self.mid_run(lambda: [os.kill(pid, 9) for pid in self.manager.workers()])
@@ -71,7 +73,7 @@ class Restarts(Service):
         self.assertEqual(self.job("530")["state"], "starting")
         os.close(lock)
         done.append(self.generated(self.generate("530")))
-        self.end("530", "--linger", "5s")
+        self.end("530", "--linger", "300s")
         self.assert_recorded("530", done)
 
     def failing(self, job):
@@ -80,9 +82,11 @@ class Restarts(Service):
         self.begin(job)
         done = self.generated(self.generate(job))
         while self.job(job)["state"] != "failing":
-            for pid in self.manager.workers():
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)
+            for _ in range(10):  # in a short time, as which headraced counts them
+                for pid in self.manager.workers():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.01)
         self.assertEqual(self.status()["status"], "degraded")
         self.assertEqual(self.job(job)["failing"], "killed by signal 9")
         return done
@@ -91,7 +95,7 @@ class Restarts(Service):
         """The job stays, and has one more try at its end: with what came meanwhile."""
         done = self.failing("540")
         late = self.generated(self.generate("540"))
-        self.end("540", "--linger", "5s")
+        self.end("540", "--linger", "300s")
         self.assert_recorded("540", [done, late])
 
     def test_not_recorded_to_its_end(self):
@@ -118,12 +122,12 @@ class Restarts(Service):
             for k in range(8):
                 data = os.path.join(self.data, f"{i}-{k}")
                 os.mkdir(data)
-                born.append(self.preloaded(harness.GENERATOR, data, "3", "3", job="510", env={"HEADRACE_ON_FULL": "wait:5000"}))
+                born.append(self.preloaded(harness.GENERATOR, data, "3", "3", job="510"))
                 if k == 3:
                     end()
             self.manager.start()
         done = [self.generated(p) for p in born]
-        self.end("510", "--linger", "5s")
+        self.end("510", "--linger", "300s")
         self.assert_recorded("510", done)
 
     def test_born_while_it_is_restarted(self):
@@ -170,7 +174,7 @@ class Restarts(Service):
         say("after")
         for process in two:
             process.communicate()
-        self.end("520", "--linger", "5s")
+        self.end("520", "--linger", "300s")
         rows, _ = self.query(f"SELECT count(*) AS n FROM events WHERE class = 'open' AND starts_with(path, '{self.data}/')")
         self.assertEqual(rows, [{"n": 3}])
         self.assertEqual(self.query("SELECT reason, count FROM losses")[0], [{"reason": "restart", "count": 1}])
@@ -179,7 +183,7 @@ class Restarts(Service):
         """Killed while a job ends: the next service ends it."""
         self.manage("--level", "trace")
         self.begin("600", 0)
-        holder = self.preloaded("/usr/bin/python3", "-c", f"import time; open('{self.data}/x', 'w').write('x'); time.sleep(60)",
+        holder = self.preloaded("/usr/bin/python3", "-c", f"import time; open('{self.data}/x', 'w').write('x'); time.sleep(3000)",
                                 job="600")
         self.addCleanup(holder.communicate)
         self.addCleanup(holder.kill)

@@ -51,7 +51,7 @@ class Storm(Service):
         for process in born:
             self.assertEqual(process.wait(300), 0)
         breaker.join()
-        self.end("1", "--linger", "10s")
+        self.end("1", "--linger", "300s")
         rows, _ = self.query(f"SELECT count(DISTINCT path) AS n FROM events WHERE class = 'read' AND starts_with(path, '{self.data}/')")
         losses, _ = self.query("SELECT reason, sum(count)::BIGINT AS n FROM losses GROUP BY reason")
         status = self.status()
@@ -66,6 +66,7 @@ class Storm(Service):
             f.write(b"x" * 10)
         environment = harness.clean_environment(HEADRACE_SOCKET=f"{self.manager.run}/shim.sock", SLURM_JOB_ID="1",
                                                 LD_PRELOAD=LIBRARY)
+        del environment["HEADRACE_ON_FULL"]
         if hasty:  # as if its parent had waited in vain
             environment["HEADRACE_ATTACH_FAILED"] = f"{int(time.monotonic()):020}"
         return subprocess.Popen(["/usr/bin/head", "-c1", path], env=environment, stdout=subprocess.DEVNULL)

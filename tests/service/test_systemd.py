@@ -115,7 +115,7 @@ class Installed(Case):
 
     def preloaded(self, job, *argv):
         return machine.command("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", f"SLURM_JOB_ID={job}",
-                               "HEADRACE_ON_FULL=wait:5000", f"LD_PRELOAD={LIBRARY}", *argv)
+                               "HEADRACE_ON_FULL=wait:60000", f"LD_PRELOAD={LIBRARY}", *argv)
 
     def folder(self, path):
         self.call("install", "--directory", f"--owner={USER}", f"--group={USER}", path)
@@ -181,7 +181,7 @@ class Installed(Case):
         for place in places:
             self.call("sh", "-c", f"echo x >{place}/x")
             subprocess.run(self.preloaded("10", "cat", f"{place}/x"), check=True, stdout=subprocess.DEVNULL)
-        self.call("headrace", "job", "end", "--job", "10", "--linger", "5s", "--drain", "20s")
+        self.call("headrace", "job", "end", "--job", "10", "--linger", "300s", "--drain", "300s")
         self.assertEqual(self.query("SELECT DISTINCT path, mount FROM events WHERE job = '10' AND class = 'read' ORDER BY path"),
                          [{"path": "/dev/shm/headrace/x", "mount": "/dev/shm"}, {"path": "/home/headrace-test/x", "mount": "/"}])
         self.assertEqual(self.query("SELECT DISTINCT cpus FROM hr_processes() WHERE job = '10'"), [{"cpus": len(os.sched_getaffinity(0))}])
@@ -212,7 +212,7 @@ class Installed(Case):
             time.sleep(0.1)  # for the workload, not for headraced
         self.call("touch", *(f"{folder}/stop" for folder in folders))
         files = [int(process.communicate(timeout=300)[0]) for process in running]
-        self.call("headrace", "job", "end", "--job", job, "--linger", "5s", "--drain", "20s")
+        self.call("headrace", "job", "end", "--job", job, "--linger", "300s", "--drain", "300s")
         for folder, n in zip(folders, files):
             self.assertGreater(n, 10)
             self.assert_recorded(job, folder, n)

@@ -37,6 +37,8 @@ print("ready", flush=True)
 sys.stdin.read()
 """
 
+ANSWER_S = 3  # `headrace top` gives up after this time
+
 
 class Top(Service):
     def environment(self):
@@ -109,16 +111,19 @@ class Top(Service):
         pid = next(j["pid"] for j in self.jobs() if j["id"] == "300")
         os.kill(pid, signal.SIGSTOP)
         self.addCleanup(os.kill, pid, signal.SIGCONT)
-        waiting = subprocess.Popen([harness.HEADRACE, "top", "300", "--json", "--count", "1"], stdout=subprocess.PIPE, env=self.environment())
+        waiting = subprocess.Popen([harness.HEADRACE, "top", "300", "--json", "--count", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   env=self.environment())
         begin = time.monotonic()
-        for _ in range(3):
-            self.assertEqual(self.look("301")["job"], "301")
-            self.assertEqual(len(self.status()["jobs"]), 2)
-        self.assertLess(time.monotonic() - begin, 20)  # they did not wait for it: it waits still
-        self.assertIsNone(waiting.poll())
+        self.assertEqual(self.look("301")["job"], "301")
+        self.assertEqual(len(self.status()["jobs"]), 2)
+        waits = waiting.poll() is None
+        lasted = time.monotonic() - begin
         os.kill(pid, signal.SIGCONT)
         out, _ = waiting.communicate(timeout=300)
-        self.assertEqual((waiting.returncode, json.loads(out)["job"]), (0, "300"))
+        self.assertTrue(waits or lasted > ANSWER_S, lasted)
+        if waiting.returncode == 0:  # it has not given up
+            self.assertEqual(json.loads(out)["job"], "300")
+        self.assertEqual(self.look("300")["job"], "300")
 
     def jobs(self):
         """The service's answer: with the pids of their processes."""

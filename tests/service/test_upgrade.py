@@ -37,7 +37,7 @@ class Upgrade(Service):
         # The old library in new processes, too: a job's environment names the file that there was, and packages may keep it.
         running.append(self.generator("fourth"))
         done = [self.generated(p) for p in running]
-        self.end("1", "--linger", "5s")
+        self.end("1", "--linger", "300s")
         self.assert_recorded("1", done)
 
     def test_a_newer_library_is_told(self):
@@ -54,14 +54,14 @@ class Upgrade(Service):
         self.assertIn("is not recorded: its libheadrace.so has ABI version 2, which this headraced (version 1) does not support", said[0])
         self.restart(NEXT_HEADRACED)
         new = self.generated(self.generator("new", library=NEXT_LIBRARY, size=("5", "5")))
-        self.end("1", "--linger", "5s")
+        self.end("1", "--linger", "300s")
         self.assert_recorded("1", [old, new])
 
     def test_a_journal_of_another_version(self):
         """The job goes on in another stream; what cannot be gone on with is said, and the journal kept for who can read it."""
         self.manage("--level", "trace")
         self.begin("1")
-        held = self.preloaded("/usr/bin/python3", "-c", f"import time; open('{self.data}/x', 'w').write('x'); time.sleep(60)", job="1")
+        held = self.preloaded("/usr/bin/python3", "-c", f"import time; open('{self.data}/x', 'w').write('x'); time.sleep(3000)", job="1")
         self.addCleanup(held.communicate)
         self.addCleanup(held.kill)
         self.wait_for("it", lambda: (self.job("1") or {}).get("processes"))
@@ -74,7 +74,7 @@ class Upgrade(Service):
         self.manager.kill()  # the one after that finds where it went on
         self.manager.start()
         done = self.generated(self.generator("after", size=("5", "5")))
-        self.end("1", "--linger", "5s")
+        self.end("1", "--linger", "300s")
         rows, _ = self.query(f"SELECT count(*) FILTER (class = 'read') AS n FROM events WHERE starts_with(path, '{self.data}/after/')")
         self.assertEqual(rows, [{"n": done["reads"]}])
         losses, _ = self.query("SELECT reason, count FROM losses ORDER BY reason")
