@@ -27,7 +27,7 @@ static void a_snapshot_holds_thousands_of_processes(void **state)
 		rig_init(&r);
 		for (unsigned i = 1; i <= counts[c]; i++) {
 			rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
-			if (i % 2000)
+			if (i % (counts[c] / 4))
 				continue;
 			rig_restart(&r);
 			rig_tick(&r, r.now + 1);
@@ -52,7 +52,7 @@ static void a_full_snapshot_numbers_frames_alike(void **state)
 	rig_init(&r);
 	for (unsigned i = 1; i <= 80000; i++) {
 		rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
-		if (i % 2000 == 0)
+		if (i % 20000 == 0)
 			rig_next_half(&r);
 	}
 	rig_clear(&r);
