@@ -296,6 +296,14 @@ static bool is_guest(void)
 	return false;
 }
 
+/* Waits until a sweep has begun and ended. */
+static void await_sweep(void)
+{
+	uint64_t before = __atomic_load_n(&page->beat, __ATOMIC_RELAXED);
+
+	nodes_await(__atomic_load_n(&page->beat, __ATOMIC_RELAXED) >= before + 2);
+}
+
 /* A daemon is killed with a connection that it has accepted, and the offer in it is gone. Returns what the next one counts. */
 static uint64_t lose_offer(bool connects_again)
 {
@@ -325,6 +333,7 @@ static uint64_t lose_offer(bool connects_again)
 		kill(daemon, SIGCONT);
 	} else {
 		nodes_await(!is_guest()); /* the time to connect again is over */
+		await_sweep();		  /* which journals that */
 		nodes_kill(daemon);
 		client_fdstore_gather();
 		daemon = nodes_start(&n);
