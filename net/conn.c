@@ -9,6 +9,8 @@
 
 #define KEEPALIVE_S 30 /* for peers that send no pings, which would find a dead peer sooner */
 
+uint32_t hr_conn_setup_ms = 10000, hr_conn_flush_ms = 5000;
+
 static void on_timer(uv_timer_t *timer);
 
 static int conn_new(uv_loop_t *loop, bool pipe, const struct hr_conn_events *events, void *self,
@@ -122,7 +124,7 @@ __attribute__((format(printf, 3, 4))) static void conn_leave(struct hr_conn *c, 
 	conn_explain(c, error, why, args);
 	va_end(args);
 	c->state = HR__CONN_FLUSHING;
-	hr__conn_timer(c, HR__CONN_FLUSH_MS);
+	hr__conn_timer(c, hr_conn_flush_ms);
 	hr__in_start(c); /* reads even during a pause, to detect the end of the peer */
 	hr__out_pump(c);
 }
@@ -166,7 +168,7 @@ void hr__conn_shaken(struct hr_conn *c)
 
 static void shake(struct hr_conn *c)
 {
-	hr__conn_timer(c, HR__CONN_SETUP_MS);
+	hr__conn_timer(c, hr_conn_setup_ms);
 	hr__in_start(c);
 	hr__out_pump(c);
 }

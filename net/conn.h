@@ -28,6 +28,12 @@
 #include "net/address.h"
 #include "net/tls.h"
 
+/*
+ * Time limits: for resolver, connection and handshake, for all addresses together; and for sending
+ * what is queued at the end. Tests change them.
+ */
+extern uint32_t hr_conn_setup_ms, hr_conn_flush_ms;
+
 struct hr_conn;
 
 struct hr_conn_events {

@@ -158,7 +158,7 @@ int hr__dial_begin(struct hr_conn *c, const struct hr_address *to)
 		return -ENOMEM;
 	d->c = c;
 	d->error = -ETIMEDOUT;
-	d->deadline_ms = uv_now(c->io.handle.loop) + HR__CONN_SETUP_MS;
+	d->deadline_ms = uv_now(c->io.handle.loop) + hr_conn_setup_ms;
 	hr_address_text(to, d->name, sizeof(d->name));
 	if (to->local)
 		uv_pipe_connect(&d->connect, &c->io.pipe, to->host, on_connect);
@@ -169,6 +169,6 @@ int hr__dial_begin(struct hr_conn *c, const struct hr_address *to)
 		return r;
 	}
 	c->dial = d;
-	hr__conn_timer(c, HR__CONN_SETUP_MS);
+	hr__conn_timer(c, hr_conn_setup_ms);
 	return 0;
 }

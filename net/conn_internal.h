@@ -14,9 +14,6 @@
 #include "net/assembly.h"
 #include "net/conn.h"
 
-/* time limit for resolver, connection and handshake, for all addresses together */
-#define HR__CONN_SETUP_MS   10000u
-#define HR__CONN_FLUSH_MS   5000u
 #define HR__CONN_READ_BYTES (16u << 10) /* bytes per read; more for the rest of a large frame */
 
 enum hr__conn_state {

@@ -27,6 +27,8 @@
 /* Maximum number of exited processes whose sessions stay open for their children. */
 #define EXITED_MOST BACKLOG
 
+uint64_t hr_attach_pending_ns = UINT64_C(1000000000);
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static void pending_close(struct hr_attach *a, struct pending_attach *g)
@@ -183,7 +185,7 @@ static void pending_expire_late(struct hr_attach *a)
 
 		if (g->fd < 0)
 			continue;
-		if (now_ns - g->since_ns > PENDING_NS)
+		if (now_ns - g->since_ns > hr_attach_pending_ns)
 			pending_expire(a, g);
 		else if (!oldest || g->since_ns < oldest->since_ns)
 			oldest = g;

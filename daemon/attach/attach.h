@@ -17,6 +17,12 @@
 #include "daemon/drain/drain.h"
 #include "daemon/engine/engine.h"
 
+/*
+ * How long a connection may stay without a message, a notice without the end of its connection, and
+ * a client away after a kill. Tests change it before they start a node.
+ */
+extern uint64_t hr_attach_pending_ns;
+
 struct hr_attach;
 
 struct hr_attach_config {

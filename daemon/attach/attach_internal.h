@@ -17,7 +17,6 @@
 #include "daemon/session/ringpool.h"
 
 #define PENDING_MOST HR_PAGE_PENDING
-#define PENDING_NS   UINT64_C(1000000000)
 #define MAP_BYTES    hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2)
 
 /* epoll data: the kind in the upper bits, then a descriptor or an index. */

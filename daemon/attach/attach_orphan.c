@@ -55,7 +55,7 @@ void hr__orphans_find(struct hr_attach *a)
 			hr__pending_forget(a, g);
 		a->n_orphans += *slot(a, g) != 0;
 	}
-	a->orphans_until_ns = now_ns + PENDING_NS;
+	a->orphans_until_ns = now_ns + hr_attach_pending_ns;
 }
 
 void hr__orphan_came(struct hr_attach *a, pid_t pid)

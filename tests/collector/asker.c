@@ -20,7 +20,7 @@
 #include "common/frame.h"
 #include "net/wire.h"
 
-#define PATIENCE_S 60
+#define PATIENCE_S 300
 #define WORDS_MAX  24
 
 /* ---- the server -------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 
 #include "net/address.h"
 
-#define WAIT_MS	 15000
+#define WAIT_MS	 300000
 #define ARGS_MAX 32
 
 /* ---- the collector --------------------------------------------------------------------------- */

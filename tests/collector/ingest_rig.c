@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define WAIT_MS 10000
+#define WAIT_MS 300000
 
 /* libc's, with a failure to order: the next syncs of data fail, as they do once when a disk does. */
 atomic_int ingest_failing_syncs;

@@ -185,7 +185,7 @@ static void reload(struct collector *c, const char *text, const char *said)
 	snprintf(path, sizeof(path), "%sconf", folder);
 	help_write(path, (const uint8_t *)text, strlen(text));
 	assert_int_equal(kill(c->pid, SIGHUP), 0);
-	for (int i = 0; i < 1000 && !collector_printed(c, said); i++)
+	for (int i = 0; i < 30000 && !collector_printed(c, said); i++)
 		usleep(10000);
 	assert_true(collector_printed(c, said));
 }

@@ -336,8 +336,8 @@ static void test_idle(void **state)
 	end_marked(&e, 3);
 	assert_int_equal(hr_writer_open(rig.store, &id, &w, NULL), -EBUSY);
 	hr_ingest_close(e.channel);
-	for (int i = 0; (r = hr_writer_open(rig.store, &id, &w, NULL)) == -EBUSY && i < 100; i++)
-		usleep(100000);
+	for (int i = 0; (r = hr_writer_open(rig.store, &id, &w, NULL)) == -EBUSY && i < 30000; i++)
+		usleep(10000);
 	assert_int_equal(r, 0);
 	assert_int_equal(hr_writer_close(w), 0);
 	end_open(&rig, &e, "n1", 3);

@@ -138,7 +138,7 @@ cmp -s folder.parquet remote.parquet || fail "the Parquet files differ"
 says() {
 	local wanted=$1 pattern=$2
 	shift 2
-	timeout 60 "$headrace" query "$@" >"$tmp/out" 2>"$tmp/err"
+	timeout 300 "$headrace" query "$@" >"$tmp/out" 2>"$tmp/err"
 	local status=$?
 	[ $status = "$wanted" ] || fail "$*: exit status $status, not $wanted"
 	grep -q -- "$pattern" "$tmp/err" || fail "$*: does not say '$pattern' but $(head -3 "$tmp/err")"

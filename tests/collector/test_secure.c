@@ -233,7 +233,7 @@ static void test_reload(void **state)
 	start(&c, state, "no");
 	assert_int_equal(kill(c.pid, SIGHUP), 0);
 	for (int i = 0;
-	     i < 1000 && !collector_printed(&c, "reloaded configuration and certificates"); i++)
+	     i < 30000 && !collector_printed(&c, "reloaded configuration and certificates"); i++)
 		usleep(10000);
 	join(&s, c.address, "node/n1");
 	hello(&s, "node n1");
@@ -243,7 +243,7 @@ static void test_reload(void **state)
 	*strrchr(folder, '/') = '\0';
 	*strrchr(folder, '/') = '\0';
 	assert_int_equal(kill(c.pid, SIGHUP), 0);
-	for (int i = 0; i < 1000 && !collector_printed(&c, "ca.pem"); i++)
+	for (int i = 0; i < 30000 && !collector_printed(&c, "ca.pem"); i++)
 		usleep(10000);
 	assert_true(collector_printed(&c, "ca.pem"));
 	assert_int_equal(collector_stop(&c), 0);

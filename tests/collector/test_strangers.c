@@ -145,7 +145,8 @@ static void test_silent(void **state)
 	struct collector c;
 
 	snprintf(store_path, sizeof(store_path), "%s", STORE);
-	collector_start(&c, store_path, LOG, "--ping", "200ms", NULL);
+	collector_clocks(help_path(state, "clocks"));
+	collector_start(&c, store_path, LOG, "--ping", "200s", NULL);
 	client_join(&half, c.address, "n1");
 	client_join(&mute, c.address, "n2");
 	client_join(&honest, c.address, "n3");
@@ -158,11 +159,13 @@ static void test_silent(void **state)
 	free(f.buf);
 	half.mute = mute.mute = true;
 	client_use(&honest, 1);
-	for (uint64_t seq = 2; seq < 12; seq++) {
+	for (uint64_t seq = 2; seq < 12; seq++) { /* silent for three Pings */
 		client_losses(&honest, seq, seq);
 		client_acked(&honest, 1, seq);
-		usleep(100000);
+		collector_later(100);
 	}
+	client_losses(&honest, 12, 12);
+	client_acked(&honest, 1, 12);
 	client_expect_end(&half);
 	client_expect_end(&mute);
 	client_done(&half);
@@ -228,10 +231,11 @@ static void test_begun(void **state)
 	collector_start(&c, store_path, LOG, "--max-frame", "64KiB", "--window", "64KiB",
 			"--memory", "256KiB", NULL);
 	for (int i = 0; i < 8; i++) {
+		/* The collector answers, so it has the header before; its clock is of milliseconds. */
 		client_join(&begun[i], c.address, "n1");
+		usleep(5000);
 		client_send(&begun[i], &header, sizeof(header));
 		client_send(&begun[i], "half", 4);
-		usleep(20000); /* a clock of milliseconds says who was first */
 	}
 	client_join(&d, c.address, "n1");
 	client_open(&d, 1, "a", "n1", 5);

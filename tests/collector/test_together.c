@@ -44,7 +44,7 @@ static void whole_job(struct client *c, uint32_t channel, const char *job)
 
 static void wait_until_said(const struct collector *c, const char *text)
 {
-	for (int i = 0; i < 1500 && !collector_printed(c, text); i++)
+	for (int i = 0; i < 30000 && !collector_printed(c, text); i++)
 		usleep(10000);
 	assert_true(collector_printed(c, text));
 }

@@ -14,7 +14,7 @@
 #define LOG	  help_path(state, "log")
 #define EXIT_HELD 125
 #define NO_DUCKDB 69
-#define WAIT_MS	  10000
+#define WAIT_MS	  300000
 
 static char disk[2048], store[2100], ballast[2100], spill[2200];
 

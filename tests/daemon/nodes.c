@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/batch.h"
+#include "daemon/attach/attach.h"
 #include "daemon/node/node.h"
 
 void nodes_init(struct nodes *n, uint64_t half_bytes)
@@ -29,6 +30,7 @@ void nodes_init(struct nodes *n, uint64_t half_bytes)
 	n->half_bytes = half_bytes;
 	n->level = 2;
 	n->control[0] = n->control[1] = -1;
+	hr_attach_pending_ns = UINT64_C(600000000000);
 }
 
 void nodes_done(struct nodes *n)
@@ -41,6 +43,8 @@ void nodes_done(struct nodes *n)
 	if (n->control[0] >= 0) {
 		close(n->control[0]);
 		close(n->control[1]);
+		close(n->flushed[0]);
+		close(n->flushed[1]);
 	}
 }
 
@@ -88,8 +92,11 @@ static int daemon_main(struct nodes *n, int ready)
 	}
 	if (write(ready, "r", 1) != 1)
 		return 1;
-	while (read(n->control[0], &byte, 1) == 1 && byte != 's')
+	while (read(n->control[0], &byte, 1) == 1 && byte != 's') {
 		hr_node_flush(node);
+		if (write(n->flushed[1], "f", 1) != 1)
+			return 1;
+	}
 	r = hr_node_stop(node, &(struct hr_job_end){.state = "ended"});
 	hr_node_free(node);
 	return r ? 2 : 0;
@@ -101,7 +108,7 @@ pid_t nodes_start(struct nodes *n)
 	char byte;
 	pid_t pid;
 
-	if (n->control[0] < 0 && pipe(n->control) < 0)
+	if (n->control[0] < 0 && (pipe(n->control) < 0 || pipe(n->flushed) < 0))
 		abort();
 	if (pipe(ready) < 0)
 		abort();
@@ -131,6 +138,14 @@ void nodes_kill(pid_t daemon)
 {
 	kill(daemon, SIGKILL);
 	waitpid(daemon, NULL, 0);
+}
+
+void nodes_flush(struct nodes *n)
+{
+	char byte;
+
+	if (write(n->control[1], "f", 1) != 1 || read(n->flushed[0], &byte, 1) != 1)
+		abort();
 }
 
 void nodes_reap(pid_t child)

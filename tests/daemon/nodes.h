@@ -23,8 +23,20 @@ struct nodes {
 	uint32_t max_sessions;
 	int full;	/* no room to make a journal on disk */
 	int control[2]; /* to the daemon: 's' stops it */
+	int flushed[2]; /* from the daemon */
 };
 
+/* Waits until a condition holds, in a test; fails after five minutes. */
+#define nodes_await(condition)                                                                     \
+	do {                                                                                       \
+		for (unsigned ms_ = 0; !(condition); ms_++) {                                      \
+			if (ms_ == 300000)                                                         \
+				fail_msg("%s", #condition);                                        \
+			usleep(1000);                                                              \
+		}                                                                                  \
+	} while (0)
+
+/* Daemons wait for their clients as long as the test takes: hr_attach_pending_ns is ten minutes. */
 void nodes_init(struct nodes *n, uint64_t half_bytes);
 void nodes_done(struct nodes *n);
 
@@ -33,6 +45,8 @@ pid_t nodes_start(struct nodes *n);
 /* Returns once every thread of it stands still; SIGCONT wakes it. */
 void nodes_pause(pid_t daemon);
 void nodes_kill(pid_t daemon);
+/* Returns once the store has all that the daemon has taken. */
+void nodes_flush(struct nodes *n);
 void nodes_reap(pid_t child); /* which ends by itself */
 /* Ends the job properly; returns the daemon's exit status. */
 int nodes_stop(struct nodes *n, pid_t daemon);

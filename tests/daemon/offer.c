@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -99,6 +101,23 @@ int offer_knock(const char *path)
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
 	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 	return fd;
+}
+
+void offer_ping(const char *path)
+{
+	int fd = offer_knock(path);
+	char none;
+
+	assert_int_equal(send(fd, "?", 1, MSG_NOSIGNAL), 1);
+	assert_int_equal(recv(fd, &none, 1, 0), 0);
+	close(fd);
+}
+
+void offer_read_await(int fd)
+{
+	int unread = 0;
+
+	nodes_await(ioctl(fd, SIOCOUTQ, &unread) == 0 && unread == 0);
 }
 
 void offer_send_by(int fd, struct offer *o)

@@ -34,6 +34,10 @@ void offer_make_more(struct offer *o, uint64_t token); /* of a session that ther
 
 /* A connection to the socket. */
 int offer_knock(const char *path);
+/* Returns when the daemon has read all that was sent before. */
+void offer_ping(const char *path);
+/* Waits until the daemon has read what was sent by this connection. */
+void offer_read_await(int fd);
 
 /* The offer alone. -errno. */
 int offer_send_message(int fd, const struct offer *o);

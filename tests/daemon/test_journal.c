@@ -21,7 +21,7 @@
 #include "tests/seeds.h"
 
 #define HALF_BYTES (4u << 20) /* a checkpoint every 27,000 records or so */
-#define SEEDS	   200u
+#define SEEDS	   40u
 
 /* Opens that a default exclude leaves out. */
 static void leave_out(const struct client *c, uint64_t n)

@@ -21,6 +21,7 @@
 #include "store/store.h"
 #include "daemon/node/recover.h"
 #include "nodes.h"
+#include "offer.h"
 
 #define HALF_BYTES (8u << 20)
 #define EACH	   1000u
@@ -57,12 +58,20 @@ static pid_t kill_and_restart(struct nodes *n, pid_t daemon)
 	return nodes_start(n);
 }
 
-/* Waits until *word differs from `other`, at most 2 s. */
-static uint64_t wait_for_change(const uint64_t *word, uint64_t other)
+/* Waits until the daemon has swept n times. */
+static void await_beats(const struct client *c, uint64_t n)
 {
-	for (unsigned i = 0; i < 2000 && __atomic_load_n(word, __ATOMIC_RELAXED) == other; i++)
-		usleep(1000);
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
+	uint64_t before = __atomic_load_n(&c->page->beat, __ATOMIC_RELAXED);
+
+	nodes_await(__atomic_load_n(&c->page->beat, __ATOMIC_RELAXED) >= before + n);
+}
+
+/* Waits until the daemon has taken all that the client has written to its first ring. */
+static void await_taken(const struct client *c)
+{
+	const struct hr_ring_hdr *ring = client_ring(c, 0, 0);
+
+	nodes_await(__atomic_load_n(&ring->tail, __ATOMIC_RELAXED) == ring->head);
 }
 
 static void bell_and_beat_outlive_the_daemon(void **state)
@@ -71,7 +80,6 @@ static void bell_and_beat_outlive_the_daemon(void **state)
 	struct nodes_sums sums;
 	struct client c;
 	pid_t daemon;
-	long woken = 0;
 
 	(void)state;
 	nodes_init(&n, HALF_BYTES);
@@ -79,18 +87,11 @@ static void bell_and_beat_outlive_the_daemon(void **state)
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
 	reads(&c, 0, EACH);
 	for (unsigned i = 0; i < 2; i++) {
-		uint64_t beat;
-
 		daemon = kill_and_restart(&n, daemon);
-		beat = __atomic_load_n(&c.page->beat, __ATOMIC_RELAXED);
-		assert_int_not_equal(wait_for_change(&c.page->beat, beat), beat);
+		await_beats(&c, 1);
 	}
 	/* The current daemon sleeps on the page that the client got from the first daemon. */
-	for (unsigned i = 0; i < 1000 && woken == 0; i++) {
-		usleep(1000);
-		woken = syscall(SYS_futex, &c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
-	}
-	assert_int_equal(woken, 1);
+	nodes_await(syscall(SYS_futex, &c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0) == 1);
 	reads(&c, EACH, 2 * EACH);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
@@ -154,7 +155,7 @@ static void a_journal_elsewhere(void **state)
 	assert_int_equal(files_in(folder), 1);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
 	reads(&c, 0, EACH);
-	usleep(50000);
+	await_taken(&c);
 	daemon = kill_and_restart(&n, daemon);
 	assert_int_equal(files_in(folder), 1);
 	reads(&c, EACH, 2 * EACH);
@@ -309,7 +310,7 @@ static void a_kill_with_the_journal_in_memory(void **state)
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
 	reads(&c, 0, EACH);
-	usleep(100000); /* the stream's first frames are stored */
+	nodes_flush(&n); /* the stream's first frames are stored */
 	daemon = kill_and_restart(&n, daemon);
 	assert_int_equal(level_of(&c), HR_LEVEL_OFF);
 	assert_int_equal(client_attach(&d, n.socket, 0, 0, NULL), 0);
@@ -338,11 +339,9 @@ static void past_max_bytes_only_counters(void **state)
 	n.max_bytes = 1;
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
-	for (unsigned i = 0; i < 20; i++) {
-		reads(&c, i * EACH, (i + 1) * EACH);
-		usleep(10000);
-	}
-	assert_int_equal(level_of(&c), HR_LEVEL_COUNTERS);
+	reads(&c, 0, EACH);
+	nodes_await(level_of(&c) == HR_LEVEL_COUNTERS);
+	reads(&c, EACH, 20 * EACH);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
 	nodes_read(&n, NULL, 0, &sums);
@@ -389,7 +388,7 @@ static void sessions_past_the_limit_are_counted(void **state)
 	close(ready[1]);
 	for (unsigned i = 0; i < 3; i++)
 		nodes_reap(children[i]);
-	usleep(200000);
+	offer_ping(n.socket); /* it has read of their ends, which came before */
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0); /* ended ones left room */
 	client_detach(&c);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
@@ -416,12 +415,10 @@ static void a_rank_learnt_late_is_deselected(void **state)
 	assert_int_equal(level_of(&c), HR_LEVEL_TRACE);
 	memcpy(&env[1], "RANK=9", 6);
 	client_commit(client_ring(&c, 0, 0), env, 2);
-	for (unsigned i = 0; i < 2000 && level_of(&c) != HR_LEVEL_OFF; i++)
-		usleep(1000);
-	assert_int_equal(level_of(&c), HR_LEVEL_OFF);
+	nodes_await(level_of(&c) == HR_LEVEL_OFF);
 	assert_int_equal(client_more_rings(&c, n.socket), 0);
 	daemon = kill_and_restart(&n, daemon);
-	usleep(50000);
+	await_beats(&c, 2);
 	for (unsigned i = 0; i < c.n_maps; i++)
 		assert_int_equal(((struct hr_map_hdr *)c.maps[i])->level, HR_LEVEL_OFF);
 	assert_int_equal(nodes_stop(&n, daemon), 0);

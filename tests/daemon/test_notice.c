@@ -12,12 +12,11 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "daemon/attach/attach.h"
 #include "nodes.h"
 #include "offer.h"
 
 #define HALF_BYTES (8u << 20)
-#define SETTLE_US  100000  /* the daemon has read what was sent */
-#define PATIENT_US 1500000 /* longer than the daemon waits for an exec */
 
 /* Sends a notice of /bin/prog; returns the connection, which the exec would close. */
 static int notice(const struct nodes *n, uint32_t flags)
@@ -71,12 +70,12 @@ static void counts_after_the_exec(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		int fd = notice(&n, flags[i]);
 
-		usleep(SETTLE_US);
+		offer_read_await(fd);
 		close(fd);
 		nodes_pause(daemon);
 		close(notice(&n, flags[i]));
 		kill(daemon, SIGCONT);
-		usleep(SETTLE_US);
+		offer_ping(n.socket);
 	}
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	check(&n, 4);
@@ -93,7 +92,7 @@ static void does_not_count_after_a_failed_exec(void **state)
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	fd = notice(&n, 0);
-	usleep(SETTLE_US);
+	offer_read_await(fd);
 	assert_int_equal(send(fd, "", 1, MSG_NOSIGNAL), 1);
 	close(fd);
 	nodes_pause(daemon);
@@ -101,7 +100,7 @@ static void does_not_count_after_a_failed_exec(void **state)
 	assert_int_equal(send(fd, "", 1, MSG_NOSIGNAL), 1);
 	close(fd);
 	kill(daemon, SIGCONT);
-	usleep(SETTLE_US);
+	offer_ping(n.socket);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	check(&n, 0);
 	nodes_done(&n);
@@ -113,15 +112,21 @@ static void counts_where_the_connection_stays_open(void **state)
 	struct nodes n;
 	pid_t daemon;
 	int held, last;
+	char none;
 
 	(void)state;
 	nodes_init(&n, HALF_BYTES);
+	hr_attach_pending_ns = 50000000;
 	daemon = nodes_start(&n);
+	nodes_pause(daemon); /* or it might wait for the notice itself for too long */
 	held = notice(&n, 0);
-	usleep(PATIENT_US);
-	send(held, "", 1, MSG_NOSIGNAL); /* too late */
+	kill(daemon, SIGCONT);
+	assert_true(recv(held, &none, 1, 0) <= 0); /* it has waited for the exec for too long */
+	send(held, "", 1, MSG_NOSIGNAL);	   /* too late */
+	nodes_pause(daemon);
 	last = notice(&n, 0);
-	usleep(SETTLE_US);
+	kill(daemon, SIGCONT);
+	offer_read_await(last);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	check(&n, 2);
 	close(held);
@@ -138,10 +143,9 @@ static void counts_once_across_a_kill(void **state)
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	close(notice(&n, 0));
-	usleep(SETTLE_US);
+	offer_ping(n.socket);
 	nodes_kill(daemon);
 	daemon = nodes_start(&n);
-	usleep(SETTLE_US);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	check(&n, 1);
 	nodes_done(&n);

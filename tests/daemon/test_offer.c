@@ -20,11 +20,14 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "daemon/attach/attach.h"
 #include "nodes.h"
 #include "offer.h"
 
 #define HALF_BYTES (8u << 20)
 #define EACH	   200u
+
+static const struct hr_node_page *page; /* of the daemon that start() has begun */
 
 static pid_t start(struct nodes *n)
 {
@@ -35,6 +38,10 @@ static pid_t start(struct nodes *n)
 	daemon = nodes_start(n);
 	assert_int_equal(client_attach(&c, n->socket, 0, 0, NULL), 0);
 	offer_tsc = c.tsc;
+	if (page)
+		munmap((void *)(uintptr_t)page, sizeof(*page));
+	page = c.page;
+	c.page = mmap(NULL, sizeof(*page), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	client_detach(&c);
 	return daemon;
 }
@@ -247,10 +254,7 @@ static void the_living_go_on(void **state)
 	kill(daemon, SIGCONT);
 	offer_reads(&o, EACH, 2 * EACH);
 	c.token = 31;
-	for (int waited_ms = 0; client_more_rings(&c, n.socket) != 0; waited_ms++) {
-		assert_true(waited_ms < 10000); /* its turn has not come */
-		usleep(1000);
-	}
+	nodes_await(client_more_rings(&c, n.socket) == 0); /* its turn has come */
 	munmap(c.maps[0], hr_map_bytes(HR_MAP_RINGS, HR_RING_SLOTS_LOG2));
 	nodes_kill(daemon);
 	client_fdstore_gather();
@@ -284,12 +288,20 @@ static void who_gave_up_is_no_process(void **state)
 }
 
 /* Whether the daemon has accepted a connection of this process, and not answered it. */
-static bool is_guest(const struct hr_node_page *page)
+static bool is_guest(void)
 {
 	for (unsigned i = 0; i < HR_PAGE_PENDING; i++)
 		if (__atomic_load_n(&page->pending[i], __ATOMIC_RELAXED) == getpid())
 			return true;
 	return false;
+}
+
+/* Waits until a sweep has begun and ended. */
+static void await_sweep(void)
+{
+	uint64_t before = __atomic_load_n(&page->beat, __ATOMIC_RELAXED);
+
+	nodes_await(__atomic_load_n(&page->beat, __ATOMIC_RELAXED) >= before + 2);
 }
 
 /* A daemon is killed with a connection that it has accepted, and the offer in it is gone. Returns what the next one counts. */
@@ -304,14 +316,14 @@ static uint64_t lose_offer(bool connects_again)
 
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
 	fd = offer_knock(n.socket);
-	for (unsigned i = 0; i < 5000 && !is_guest(c.page); i++)
-		usleep(1000);
-	assert_true(is_guest(c.page));
+	nodes_await(is_guest());
 	nodes_pause(daemon);
 	offer_make(&o, 43, 0);
 	offer_send_by(fd, &o);
 	nodes_kill(daemon);
 	client_fdstore_gather();
+	if (!connects_again)
+		hr_attach_pending_ns = 1;
 	daemon = nodes_start(&n);
 	if (connects_again) {
 		nodes_pause(daemon);
@@ -320,7 +332,8 @@ static uint64_t lose_offer(bool connects_again)
 		munmap(other.map, OFFER_BYTES);
 		kill(daemon, SIGCONT);
 	} else {
-		usleep(1500000); /* longer than it has to connect again */
+		nodes_await(!is_guest()); /* the time to connect again is over */
+		await_sweep();		  /* which journals that */
 		nodes_kill(daemon);
 		client_fdstore_gather();
 		daemon = nodes_start(&n);
@@ -350,7 +363,7 @@ static void further_maps(void **state)
 	struct nodes_sums sums;
 	struct offer o, more, again;
 	pid_t daemon = start(&n), pid;
-	int status, fd;
+	int status;
 
 	(void)state;
 	nodes_pause(daemon);
@@ -375,10 +388,7 @@ static void further_maps(void **state)
 	offer_reads(&o, 2 * EACH, 3 * EACH);
 	offer_reads(&more, 3 * EACH, 4 * EACH);
 	kill(daemon, SIGCONT);
-	fd = offer_knock(n.socket); /* answered behind all of them */
-	assert_int_equal(send(fd, "?", 1, 0), 1);
-	assert_int_equal(recv(fd, &status, sizeof(status), 0), 0);
-	close(fd);
+	offer_ping(n.socket);
 	nodes_kill(daemon);
 	client_fdstore_gather();
 	offer_reads(&more, 4 * EACH, 5 * EACH);
@@ -403,7 +413,7 @@ static void first_things_first(void **state)
 	int first = offer_knock(n.socket), third;
 
 	(void)state;
-	usleep(50000); /* accepted; without, the test shows less */
+	nodes_await(is_guest());
 	nodes_pause(daemon);
 	third = offer_knock(n.socket);
 	offer_make(&o, 61, 0);

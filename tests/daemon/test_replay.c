@@ -13,7 +13,7 @@
 /* Twelve thousand processes with long command lines: a half has room for all, and what does not fit is counted. */
 static void a_snapshot_holds_thousands_of_processes(void **state)
 {
-	static const unsigned counts[] = {12000, 80000};
+	static const unsigned counts[] = {12000, 60000};
 	char line[400];
 
 	memset(line, 'x', sizeof(line) - 1);
@@ -50,7 +50,7 @@ static void a_full_snapshot_numbers_frames_alike(void **state)
 	memset(line, 'x', sizeof(line) - 1);
 	line[sizeof(line) - 1] = 0;
 	rig_init(&r);
-	for (unsigned i = 1; i <= 80000; i++) {
+	for (unsigned i = 1; i <= 60000; i++) {
 		rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
 		if (i % 2000 == 0)
 			rig_next_half(&r);

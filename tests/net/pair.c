@@ -70,6 +70,7 @@ void rig_init(struct rig *rig)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
 	memset(rig, 0, sizeof(*rig));
+	hr_conn_setup_ms = hr_conn_flush_ms = 600000;
 	assert_int_equal(uv_loop_init(&rig->loop), 0);
 	assert_int_equal(uv_timer_init(&rig->loop, &rig->guard), 0);
 	rig->guard.data = rig;

@@ -71,7 +71,7 @@ static void test_close_now_drops_it(void **state)
 }
 
 /* A reader that takes nothing does not hold the one that closes for ever. */
-static void test_close_waits_five_seconds(void **state)
+static void test_close_waits_for_a_while(void **state)
 {
 	struct rig rig;
 	uint64_t begun;
@@ -81,10 +81,11 @@ static void test_close_waits_five_seconds(void **state)
 	rig_connect(&rig, NULL);
 	hr_conn_pause(rig.server.c, true);
 	send_some(rig.client.c, 100);
+	hr_conn_flush_ms = 200;
 	begun = uv_hrtime();
 	hr_conn_close(rig.client.c, false);
 	RUN_UNTIL(&rig, rig.client.closed);
-	assert_true(uv_hrtime() - begun > 4500000000u);
+	assert_true(uv_hrtime() - begun > 180000000u); /* the loop's clock may be late */
 	rig_done(&rig);
 }
 
@@ -159,11 +160,13 @@ static int connect_to(struct rig *rig, const char *address)
 	return hr_conn_connect(&rig->loop, &to, NULL, &end_events, &rig->client, &rig->client.c);
 }
 
-static void fails_with(const char *address, int error, int or_error, const char *says)
+static void fails_within(uint32_t ms, const char *address, int error, int or_error,
+			 const char *says)
 {
 	struct rig rig;
 
 	rig_init(&rig);
+	hr_conn_setup_ms = ms;
 	assert_int_equal(connect_to(&rig, address), 0);
 	RUN_UNTIL(&rig, rig.client.closed);
 	assert_false(rig.client.ready);
@@ -171,6 +174,11 @@ static void fails_with(const char *address, int error, int or_error, const char 
 		assert_int_equal(rig.client.error, or_error);
 	assert_non_null(strstr(rig.client.why, says));
 	rig_done(&rig);
+}
+
+static void fails_with(const char *address, int error, int or_error, const char *says)
+{
+	fails_within(600000, address, error, or_error, says);
 }
 
 static void test_nobody_there(void **state)
@@ -211,8 +219,8 @@ static void test_no_answer(void **state)
 	}
 	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", ntohs(in.sin_port));
 	begun = uv_hrtime();
-	fails_with(address, -ETIMEDOUT, 0, address);
-	assert_true(uv_hrtime() - begun > 9000000000u && uv_hrtime() - begun < 15000000000u);
+	fails_within(300, address, -ETIMEDOUT, 0, address);
+	assert_true(uv_hrtime() - begun > 280000000u);
 	for (unsigned i = 0; i < 4; i++)
 		close(fill[i]);
 	close(deaf);
@@ -391,7 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_close_sends_what_is_queued),
 	    cmocka_unit_test(test_close_now_drops_it),
-	    cmocka_unit_test(test_close_waits_five_seconds),
+	    cmocka_unit_test(test_close_waits_for_a_while),
 	    cmocka_unit_test(test_last_words_arrive_though_much_was_unread),
 	    cmocka_unit_test(test_no_frame_after_close),
 	    cmocka_unit_test(test_refused_when_accepted),

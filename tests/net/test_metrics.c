@@ -20,7 +20,7 @@
 #include "net/metrics.h"
 
 #define GOOD	 "GET /metrics HTTP/1.1\r\nHost: n1\r\n\r\n"
-#define ROUNDS	 5000 /* of the loop, a millisecond each when nothing happens */
+#define ROUNDS	 300000 /* of the loop, a millisecond each when nothing happens */
 #define BIG_TEXT 300000
 
 struct rig {

@@ -87,7 +87,7 @@ static int begin_all(void **state)
 	}
 	for (unsigned i = 3; i < 8; i++)
 		free(argv[i]);
-	for (unsigned i = 0; i < 1000 && stat(socket_path, &st) < 0; i++)
+	for (unsigned i = 0; i < 30000 && stat(socket_path, &st) < 0; i++)
 		usleep(10000);
 	return stat(socket_path, &st);
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * test_many.c - what a query of all jobs costs grows with their number, not with its square
- */
+/* test_many.c - streams of many jobs: rows share chunks, and each stream counts for its own job */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
-#include "common/now.h"
 #include "tests/bench/many_jobs.h"
 #include "tests/query/fixture.h"
 
-#define FEW	1000u
-#define TIMES	5u /* as many jobs later */
-#define REPEATS 3
+#define FEW 1000u
 
 static char *make_empty(void)
 {
@@ -25,48 +19,6 @@ static char *make_empty(void)
 	assert_non_null(store);
 	assert_non_null(mkdtemp(store));
 	return store;
-}
-
-/* CPU time of all threads, the least of some tries: opens the store and asks for all jobs and files. */
-static uint64_t cost_ns(const char *store, uint32_t jobs)
-{
-	uint64_t least = UINT64_MAX;
-	char expected[128];
-
-	snprintf(expected, sizeof(expected), "%u,%u,%u\n", jobs, jobs, jobs);
-	for (int i = 0; i < REPEATS; i++) {
-		uint64_t start = hr_now_ns(CLOCK_PROCESS_CPUTIME_ID), spent;
-		struct fixture f;
-
-		fixture_open(&f, store, NULL);
-		fixture_expect(
-		    &f,
-		    "SELECT count(*), sum(nodes), sum(ranks_seen) FROM jobs WHERE state = "
-		    "'ended'",
-		    expected);
-		fixture_expect(&f, "SELECT count(*) FROM files", "0\n");
-		fixture_close(&f);
-		spent = hr_now_ns(CLOCK_PROCESS_CPUTIME_ID) - start;
-		least = spent < least ? spent : least;
-	}
-	return least;
-}
-
-/* With a quadratic step, five times the jobs cost eleven times the CPU time at these sizes, and more at larger ones. */
-static void five_times_the_jobs_cost_five_times_the_time(void **state)
-{
-	char *store = make_empty();
-	uint64_t few, many;
-
-	(void)state;
-	assert_int_equal(hr_many_jobs(store, 1, FEW), 0);
-	few = cost_ns(store, FEW);
-	assert_int_equal(hr_many_jobs(store, FEW + 1, TIMES * FEW), 0);
-	many = cost_ns(store, TIMES * FEW);
-	print_message("%u jobs: %.0f ms, %u jobs: %.0f ms\n", FEW, (double)few / 1e6, TIMES * FEW,
-		      (double)many / 1e6);
-	assert_true(many < 7 * few);
-	fixture_remove(store);
 }
 
 static int take_begin(void *self, duckdb_result *result)
@@ -127,7 +79,6 @@ static void streams_are_counted_for_their_own_job(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(five_times_the_jobs_cost_five_times_the_time),
 	    cmocka_unit_test(rows_of_many_streams_share_a_chunk),
 	    cmocka_unit_test(streams_are_counted_for_their_own_job),
 	};

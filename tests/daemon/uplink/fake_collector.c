@@ -302,7 +302,7 @@ static int on_hello(struct peer *p, const Headrace__Hello *m)
 	msg.body_case = HEADRACE__WIRE__BODY_HELLO_ACK;
 	msg.hello_ack = &ack;
 	ack.version = o->version ? o->version : m->max_version;
-	ack.ping_ms = o->ping_ms;
+	ack.ping_ms = o->promised_ms;
 	ack.window_bytes = o->window_bytes;
 	ack.max_frame_bytes = 64u << 20;
 	hr_conn_limit(p->c, 64u << 20);
@@ -462,6 +462,7 @@ struct fake *fake_start(const struct fake_options *options)
 
 	f->o = *options;
 	f->o.ping_ms = f->o.ping_ms ? f->o.ping_ms : 1000;
+	f->o.promised_ms = f->o.promised_ms ? f->o.promised_ms : 100000;
 	f->o.window_bytes = f->o.window_bytes ? f->o.window_bytes : 1u << 20;
 	f->random = options->seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	pthread_mutex_init(&f->lock, NULL);

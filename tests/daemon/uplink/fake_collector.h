@@ -22,7 +22,9 @@ struct fake_options {
 	unsigned full_per_mille;   /* of frames: says full */
 	unsigned ack_every;	   /* frames; 0: each */
 	unsigned ack_late_ms;
-	unsigned ping_ms;      /* 0: 1000 */
+	unsigned ping_ms; /* 0: 1000 */
+	/* what it promises, and the uplink waits for; 0: 100 s, more than a slow machine needs */
+	uint32_t promised_ms;
 	uint64_t window_bytes; /* 0: 1 MiB */
 	bool never_acks;
 	bool silent;	     /* after HelloAck it says nothing at all */

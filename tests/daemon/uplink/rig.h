@@ -2,7 +2,7 @@
 /*
  * rig.h - a spool with at most one stream that is written, its uplink, and the collectors that it knows
  *
- * Every function asserts its own success. What the uplink does is waited for, half a minute at the most.
+ * Every function asserts its own success. What the uplink does is waited for, five minutes at the most.
  */
 #ifndef HEADRACE_TESTS_UPLINK_RIG_H
 #define HEADRACE_TESTS_UPLINK_RIG_H
@@ -13,7 +13,7 @@
 #include "fake_collector.h"
 
 #define KIB	1024u
-#define WAIT_MS 30000u
+#define WAIT_MS 300000u
 
 struct rig {
 	const char *folder;

@@ -223,7 +223,7 @@ static bool stopped_by_us(pid_t child)
 
 static void killed_at_any_instant(void **state)
 {
-	for (unsigned seed = 1; seed <= test_seeds(200); seed++) {
+	for (unsigned seed = 1; seed <= test_seeds(50); seed++) {
 		struct frame_sums before, t;
 		struct filled f;
 		char command[256];

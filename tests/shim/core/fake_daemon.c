@@ -159,7 +159,7 @@ static size_t drain(struct fake_daemon *d, uint32_t session, uint32_t ring, stru
 	if (tail < head && n == 0) {
 		if (r->stuck_ns == 0)
 			r->stuck_ns = fake_now_ns();
-		else if (fake_now_ns() - r->stuck_ns > HR_TORN_NS) {
+		else if (fake_now_ns() - r->stuck_ns > FAKE_TORN_NS) {
 			tail++;
 			n++;
 			d->torn++;
@@ -305,6 +305,16 @@ void fake_settle(struct fake_daemon *d)
 	while (sweep(d) > 0)
 		;
 	pthread_mutex_unlock(&d->lock);
+}
+
+size_t fake_waiting(struct fake_daemon *d)
+{
+	size_t n;
+
+	pthread_mutex_lock(&d->lock);
+	n = d->n_waiting;
+	pthread_mutex_unlock(&d->lock);
+	return n;
 }
 
 size_t fake_sessions(struct fake_daemon *d)

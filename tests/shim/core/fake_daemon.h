@@ -70,6 +70,7 @@ void fake_level(struct fake_daemon *d, enum hr_level level);
 /* Sweeps until all that is committed now is taken. */
 void fake_settle(struct fake_daemon *d);
 
+size_t fake_waiting(struct fake_daemon *d); /* connections that a silent daemon has accepted */
 size_t fake_sessions(struct fake_daemon *d);
 const struct fake_session *fake_session(struct fake_daemon *d, size_t i);
 uint64_t fake_token(struct fake_daemon *d, size_t i);

@@ -13,6 +13,9 @@
 
 #define SESSIONS 8192
 
+/* Until a slot is taken for torn: a writer that lives may wait for a processor. */
+#define FAKE_TORN_NS UINT64_C(300000000000)
+
 struct fake_ring {
 	struct hr_ring_hdr *hdr;
 	uint32_t slots_log2;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -28,7 +29,7 @@ void harness_run(void (*body)(void))
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		alarm(50);
+		alarm(HANG_S);
 		CHECK(chdir(harness_dir) == 0);
 		body();
 		_exit(0);
@@ -44,21 +45,58 @@ void harness_init(const char *const *env)
 	CHECK(hr__image.on);
 }
 
+void harness_patient(void)
+{
+	hr__image.on_full = HR__FULL_WAIT;
+	hr__image.wait_ms = PATIENT_MS;
+}
+
+int harness_attach(void)
+{
+	typeof(hr__image.on_full) on_full = hr__image.on_full;
+	uint32_t wait_ms = hr__image.wait_ms;
+	int fd;
+
+	harness_file("a", 64);
+	harness_patient();
+	fd = t_open("a", O_RDONLY);
+	CHECK(fd >= 0 && hr__wiped.node != NULL);
+	hr__image.on_full = on_full;
+	hr__image.wait_ms = wait_ms;
+	return fd;
+}
+
+void harness_spent(void)
+{
+	CHECK(hr__image.no_wait_until_ns != 0);
+	hr__image.no_wait_until_ns = UINT64_MAX;
+	harness_patient(); /* a wait would show */
+}
+
+void harness_gone(int tid)
+{
+	while (syscall(SYS_tgkill, getpid(), tid, 0) == 0)
+		usleep(100);
+}
+
 struct fake_daemon *harness_start(const struct fake_options *o, ...)
 {
 	static char socket[128];
 	static const char *env[16];
 	struct fake_daemon *d = fake_start(harness_socket(), o);
+	bool patient = o == NULL || !o->silent;
 	size_t n = 0;
 	va_list args;
 
 	snprintf(socket, sizeof(socket), "HEADRACE_SOCKET=%s", harness_socket());
 	env[n++] = socket;
 	va_start(args, o);
-	while (n < 15 && (env[n] = va_arg(args, const char *)) != NULL)
-		n++;
+	for (; n < 15 && (env[n] = va_arg(args, const char *)) != NULL; n++)
+		patient = patient && strncmp(env[n], "HEADRACE_ON_FULL=", 17) != 0;
 	va_end(args);
 	harness_init(env);
+	if (patient)
+		harness_patient();
 	return d;
 }
 
@@ -90,11 +128,9 @@ size_t harness_fds(void)
 
 bool harness_fds_become(size_t n)
 {
-	const struct timespec pause = {.tv_nsec = 10000000};
-
-	for (int i = 0; i < 300 && harness_fds() != n; i++)
-		nanosleep(&pause, NULL);
-	return harness_fds() == n;
+	while (harness_fds() != n) /* at most HANG_S */
+		usleep(1000);
+	return true;
 }
 
 int t_openat(int dirfd, const char *path, int flags)

@@ -42,6 +42,14 @@
 #define TSAN 0
 #endif
 
+/*
+ * A shim under test waits ten minutes for its daemon, which shares the machine with it: an attach
+ * and a full ring take as long as they take. What must not wait at all ends before half of it.
+ */
+#define PATIENT_MS 600000u
+#define NO_WAIT_S  300.0
+#define HANG_S	   300 /* of a case */
+
 /* In a case: says what was wrong and ends the child. */
 #define CHECK(e)                                                                                   \
 	do {                                                                                       \
@@ -73,9 +81,22 @@ void harness_run(void (*body)(void));
 	}                                                                                          \
 	static void case_##name(void)
 
-/* Starts the daemon and makes the core ready with HEADRACE_SOCKET and name=value pairs (NULL-terminated). */
+/*
+ * Starts the daemon and makes the core ready with HEADRACE_SOCKET and name=value pairs
+ * (NULL-terminated). Unless the daemon is silent or HEADRACE_ON_FULL is one of the pairs, the core
+ * is patient.
+ */
 struct fake_daemon *harness_start(const struct fake_options *o, ...);
 void harness_init(const char *const *env); /* the core alone */
+void harness_patient(void);		   /* from now on */
+/*
+ * Opens "a" of 64 bytes and so attaches to a daemon that answers, however long that takes, and then
+ * has the patience that the variables gave.
+ */
+int harness_attach(void);
+/* What took its patience away from the core, for as long as the case lasts. */
+void harness_spent(void);
+void harness_gone(int tid); /* waits until the thread has left the process */
 void harness_file(const char *name, size_t bytes);
 double harness_now(void); /* seconds, monotonic */
 size_t harness_fds(void); /* open descriptors, and a few more, always as many */

@@ -15,10 +15,7 @@ start() { # OPTIONS...: a daemon whose report goes to ./report
 	"$daemon" "$dir/sock" "$@" <in >report &
 	pid=$!
 	exec 9>in
-	for ((try = 0; try < 500; try++)); do
-		grep -q ready report && break
-		sleep 0.01
-	done
+	until grep -q ready report; do sleep 0.01; done
 }
 
 finish() {
@@ -27,7 +24,7 @@ finish() {
 }
 
 traced() {
-	HEADRACE_SOCKET=$dir/sock LD_PRELOAD=$lib timeout 60 "$life" "$@" 9>&-
+	HEADRACE_ON_FULL=wait:60000 HEADRACE_SOCKET=$dir/sock LD_PRELOAD=$lib timeout 300 "$life" "$@" 9>&-
 }
 
 expect() { # FILE LINE
@@ -41,11 +38,7 @@ expect() { # FILE LINE
 for how in close_range loop proc; do
 	start
 	traced daemon $how
-	for ((try = 0; try < 500; try++)); do
-		grep -q own said 2>/dev/null && break
-		sleep 0.01
-	done
-	sleep 0.1 # the daemoniser's last step is to end
+	until grep -q own said 2>/dev/null; do sleep 0.01; done
 	finish
 	expect said "left 0"
 	expect said "own 0 1 2 of 3"
@@ -53,26 +46,25 @@ for how in close_range loop proc; do
 	grep -q '^sessions [23] torn 0 bad 0$' report || { echo "$how:" && cat report; failed=1; }
 done
 
-# A child that comes late (the machine is busy) goes without its record, never without its read.
 n=1500
 start --discard
-HEADRACE_ON_FULL=wait:5000 traced storm $n
+traced storm $n
 finish
 expect said "preads $(awk '$2 == "pread" || $2 == "pread64" {print $3}' report) failed 0"
 reads=$(awk '$1 == "op" && $2 == "read" {print $3}' report)
-if [ "$reads" -lt $((n * 9 / 10)) ] || [ "$reads" -gt $n ]; then
+if [ "$reads" != $n ]; then
 	echo "storm: $reads reads"
 	failed=1
 fi
 grep -q 'torn 0 bad 0$' report || { cat report; failed=1; }
 
-# Only the first of a chain waits for a stopped daemon: 200 ms, where it may wait a second for room.
+# No program of a chain waits for a stopped daemon, where each may wait a minute for room.
 start
 kill -STOP $pid
-begin=$(date +%s%N)
-HEADRACE_ON_FULL=wait:1000 HEADRACE_ATTACH_FAILED=00000000000000000000 traced chain 20
-took=$((($(date +%s%N) - begin) / 1000000))
+begin=$SECONDS
+HEADRACE_ATTACH_FAILED=00000000000000000000 traced chain 20
+took=$((SECONDS - begin))
 kill -CONT $pid
 finish
-[ $took -lt 2000 ] || { echo "chain: $took ms"; failed=1; }
+[ $took -lt 60 ] || { echo "chain: $took s"; failed=1; }
 exit $failed

@@ -8,14 +8,14 @@ const struct headrace_api *api(void)
 
 struct fake_daemon *start(void)
 {
-	return harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	return harness_start(NULL, NULL);
 }
 
 struct fake_daemon *start_short(uint32_t ticks)
 {
 	const struct fake_options o = {.monotonic = true, .short_ticks = ticks, .rings = 1};
 
-	return harness_start(&o, "HEADRACE_ON_FULL=wait:5000", NULL);
+	return harness_start(&o, NULL);
 }
 
 const struct fake_record *region(struct fake_daemon *d, size_t n)

@@ -112,7 +112,7 @@ enum { ASCII = 1, WIDE, REGISTERED };
 
 static struct fake_daemon *start(void)
 {
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 
 	CHECK(InitializeInjectionNvtx2(exported) == 1);
 	return d;
@@ -259,7 +259,7 @@ static struct fake_daemon *start_itt(void)
 	};
 	static struct itt_global global = {
 	    .magic = {0xed, 0xab, 0xab, 0xec, 0x0d, 0xee, 0xda, 0x30}, .functions = functions};
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 
 	__itt_api_init(&global, -1);
 	CHECK(domain_create != NULL && event_end != NULL);

@@ -6,8 +6,9 @@
 
 static void start(const char *how, int in, int out)
 {
-	char preload[] = "LD_PRELOAD=" LIBRARY, socket[128];
-	char *argv[] = {(char *)"exit", (char *)how, NULL}, *envp[] = {preload, socket, NULL};
+	char preload[] = "LD_PRELOAD=" LIBRARY, patience[] = "HEADRACE_ON_FULL=wait:60000";
+	char *argv[] = {(char *)"exit", (char *)how, NULL}, socket[128];
+	char *envp[] = {preload, patience, socket, NULL};
 
 	snprintf(socket, sizeof(socket), "HEADRACE_SOCKET=%s", harness_socket());
 	CHECK(dup2(in, STDIN_FILENO) == STDIN_FILENO && dup2(out, STDOUT_FILENO) == STDOUT_FILENO);

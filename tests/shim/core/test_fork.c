@@ -29,7 +29,7 @@ static void *busy(void *arg)
 /* Children of a process whose other threads are in the middle of everything. */
 CASE(fork_among_threads)
 {
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 	const uint64_t n = 200 / SLOWER;
 	uint64_t done = 0, children = 0;
 	pthread_t t[2];
@@ -83,7 +83,7 @@ static void forks(int sig)
 /* The child goes on in the frame that the handler interrupted, without touching the parent's ring. */
 CASE(fork_in_handler)
 {
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 	const int n = 300 / SLOWER;
 	uint64_t before = 0;
 	int fd;
@@ -251,7 +251,7 @@ CASE(shared_thread)
 
 	if (TSAN)
 		return;
-	d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	d = harness_start(NULL, NULL);
 	harness_file("a", 64);
 	fd = t_open("a", O_RDONLY);
 	hr_count(HR_OP_fgetc, fd, 1);

@@ -98,25 +98,32 @@ CASE(short_ranges_displaced)
 		CHECK(region(d, i)->r.asked == i + 1 && region(d, i)->r.flags == HR_REGION_KIND(1));
 }
 
+/* Number of records of more than one range. */
+static uint64_t sums(struct fake_daemon *d)
+{
+	uint64_t n = 0;
+
+	fake_settle(d);
+	for (size_t i = 0; i < fake_records(d); i++)
+		n += fake_record(d, i)->r.op == HR_CTL_REGION && fake_record(d, i)->r.asked > 1;
+	return n;
+}
+
 /* While the thread continues, a sum is sent at the latest after a second (10,000 short_ticks). */
 CASE(short_ranges_age)
 {
 	const uint32_t ticks = 20000 * SLOWER; /* 20 us; "a second" is 200 ms */
 	struct fake_daemon *d = start_short(ticks);
-	double from = harness_now();
 	uint64_t n = 0;
 
-	while (harness_now() - from < 0.5 * SLOWER) {
-		range(&a);
-		n++;
-	}
+	while (sums(d) < 2)
+		for (int i = 0; i < 1000; i++, n++)
+			range(&a);
+	__atomic_store_n((uint32_t *)(uintptr_t)&fake_map(d, 0, 0)->short_ticks, SHORT_TICKS,
+			 __ATOMIC_RELAXED); /* b is short, also if it has to wait for a processor */
 	range(&b);
 	CHECK(in_records(d, NULL) + in_cells(d, NULL) == n + 1);
-	CHECK(in_records(d, &a) > 0 && in_records(d, &b) == 0);
-	n = 0;
-	for (size_t i = 0; i < fake_records(d); i++)
-		n += fake_record(d, i)->r.op == HR_CTL_REGION && fake_record(d, i)->r.asked > 1;
-	CHECK(n >= 2); /* sums, now and then */
+	CHECK(in_records(d, &b) == 0);
 }
 
 CASE(no_short_ranges)
@@ -171,20 +178,19 @@ static void on_alarm(int sig)
 CASE(short_ranges_and_signals)
 {
 	struct fake_daemon *d = start_short(SHORT_TICKS);
-	double from = harness_now();
 	uint64_t n = 0;
 
 	name_many();
 	range(&names[0]);
 	t_catch(on_alarm, 0);
 	t_timer(100 * SLOWER);
-	for (; n % MANY != 0 || harness_now() - from < 1; n++)
+	for (; n % MANY != 0 || handled < 5000 / SLOWER; n++)
 		range(&names[n % MANY]);
 	t_timer(0);
 	for (unsigned i = 0; i < MANY; i++)
 		CHECK(in_records(d, &names[i]) + in_cells(d, &names[i]) ==
 		      n / MANY + handled / MANY + (i < handled % MANY) + (i == 0));
-	CHECK(handled > 100 / SLOWER && fake_ring(d, 0, 0, 0)->short_busy == 0);
+	CHECK(fake_ring(d, 0, 0, 0)->short_busy == 0);
 	CHECK(fake_lost(d, HR_CTL_REGION).count == 0);
 }
 

@@ -110,7 +110,7 @@ CASE(address_begun_anew)
 
 CASE(more_than_there_is_room_for)
 {
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 	uint64_t at_once;
 	int fd;
 
@@ -185,7 +185,7 @@ static void *take_results(void *unused)
 
 CASE(submitted_here_and_over_there)
 {
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 	pthread_t t;
 	int fd;
 

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 
 static char buf[64];
 
 static int handler_fd;
 static uint64_t handled;
+static unsigned depth;
 
 static void on_signal(int sig)
 {
@@ -16,18 +18,21 @@ static void on_signal(int sig)
 	char local[8];
 
 	(void)sig;
+	if (depth == 4) /* on a machine that takes longer for a handler than the timer */
+		return;
+	depth++;
 	t_pread(handler_fd, local, 8, 4096);
 	t_close(t_open("h", O_RDONLY));
 	__atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
+	depth--;
 	errno = saved;
 }
 
 /* Handlers interrupt every instruction of ours; nothing is lost, torn or mixed up, and errno is whole. */
 CASE(nested_in_handlers)
 {
-	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:5000", NULL);
+	struct fake_daemon *d = harness_start(NULL, NULL);
 	uint64_t n = 0, main_seen = 0, handler_seen = 0;
-	double end;
 	int fd;
 
 	alarm(0);
@@ -37,15 +42,14 @@ CASE(nested_in_handlers)
 	handler_fd = t_open("h", O_RDONLY);
 	t_catch(on_signal, SA_RESTART | SA_NODEFER);
 	t_timer(60 * SLOWER);
-	for (end = harness_now() + 1.5; harness_now() < end;)
+	while (__atomic_load_n(&handled, __ATOMIC_RELAXED) < 10000 / SLOWER)
 		for (int i = 0; i < 50; i++, n++) {
 			errno = (int)(n & 127);
 			CHECK(t_pread(fd, buf, 8, 0) == 8 && errno == (int)(n & 127));
 		}
 	t_timer(0);
-	usleep(2000);
 	fake_settle(d);
-	CHECK(handled > 100 && fake_bad(d) == 0 && fake_torn(d) == 0);
+	CHECK(fake_bad(d) == 0 && fake_torn(d) == 0);
 	for (size_t i = 0; i < fake_records(d); i++) {
 		const struct hr_record *r = &fake_record(d, i)->r;
 
@@ -77,8 +81,8 @@ static __attribute__((noinline)) void blocks(int fd)
 	struct hr_op op;
 
 	hr_begin_fd(&op, HR_OP_read, fd, 77, HR_OFFSET_NONE);
-	for (;;)
-		pause();
+	raise(SIGALRM);
+	CHECK(!"left");
 }
 
 CASE(left_by_longjmp)
@@ -86,15 +90,11 @@ CASE(left_by_longjmp)
 	struct fake_daemon *d = harness_start(NULL, NULL);
 	int fd;
 
-	alarm(0);
 	harness_file("a", 64);
 	fd = t_open("a", O_RDONLY);
 	t_catch(jumps, 0);
-	if (sigsetjmp(out, 1) == 0) {
-		t_timer(5000);
+	if (sigsetjmp(out, 1) == 0)
 		blocks(fd);
-	}
-	t_timer(0);
 	CHECK(fake_inflight(d, 0, 0, 0).op == 0);
 	CHECK(t_pread(fd, buf, 8, 0) == 8);
 	hr_before_longjmp(out); /* nothing in flight: nothing said */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,28 +31,41 @@ enum { SLEEP, NETWORK, LOCK };
 static const struct headrace_api *api;
 static uint64_t before[3];
 
-/* What each group has grown by since the last call, in milliseconds, rounded. */
-static uint64_t grown[3];
+/* Nanoseconds since the last call: by which each group has grown, and that have passed. */
+static uint64_t grown[3], passed;
 
 static void look(void)
 {
-	uint64_t now[3];
+	static uint64_t last;
+	struct timespec t;
+	uint64_t now[3], clock;
 
 	api->waited(now);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock = (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
 	for (int i = 0; i < 3; i++)
-		grown[i] = (now[i] - before[i] + MS / 2) / MS;
+		grown[i] = now[i] - before[i];
 	memcpy(before, now, sizeof(before));
+	passed = clock - last;
+	last = clock;
 }
 
-/* A busy machine makes a wait longer, never shorter. */
-static int about(uint64_t ms, uint64_t wanted)
+/*
+ * The waits are as long as was asked for. A busy machine makes them longer, and also a call that
+ * does not wait. Each nanosecond counts once, so the sum is at most what passed (1 ms for the
+ * difference between the clocks).
+ */
+static int waited(uint64_t sleep_ms, uint64_t network_ms)
 {
-	return ms >= wanted && ms < wanted + 25;
+	return grown[SLEEP] >= sleep_ms * MS && grown[NETWORK] >= network_ms * MS &&
+	       grown[SLEEP] + grown[NETWORK] + grown[LOCK] <= passed + MS;
 }
 
 static void doze(unsigned ms)
 {
-	nanosleep(&(struct timespec){.tv_nsec = (long)(ms * MS)}, NULL);
+	struct timespec left = {.tv_nsec = (long)(ms * MS)};
+
+	nanosleep(&left, NULL);
 }
 
 static void in_handler(int signal)
@@ -61,12 +74,55 @@ static void in_handler(int signal)
 	doze(40);
 }
 
-static void alarm_in(unsigned ms, void (*handler)(int))
+/* Waits until the thread is in the system call, and blocked. */
+static void blocked_await(pid_t tid, long call)
+{
+	char path[64], text[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", tid);
+	do {
+		doze(1);
+		f = fopen(path, "r");
+		CHECK(f != NULL);
+		if (fgets(text, sizeof(text), f) == NULL)
+			text[0] = '\0';
+		fclose(f);
+	} while (text[0] < '0' || text[0] > '9' || strtol(text, NULL, 10) != call);
+}
+
+/* A signal for the main thread when it has been blocked in a call for 30 ms. */
+static struct interrupt {
+	pthread_t from, to;
+	pid_t tid;
+	long call;
+} interrupt;
+
+static void *interrupt_send(void *arg)
+{
+	(void)arg;
+	blocked_await(interrupt.tid, interrupt.call);
+	doze(30);
+	CHECK(pthread_kill(interrupt.to, SIGALRM) == 0);
+	return NULL;
+}
+
+static void interrupt_begin(long call, void (*handler)(int))
 {
 	struct sigaction action = {.sa_handler = handler};
-	struct itimerval timer = {.it_value.tv_usec = (suseconds_t)(ms * 1000)};
 
-	CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &timer, NULL) == 0);
+	interrupt.to = pthread_self();
+	interrupt.tid = (pid_t)syscall(SYS_gettid);
+	interrupt.call = call;
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+	CHECK(pthread_create(&interrupt.from, NULL, interrupt_send, NULL) == 0);
+}
+
+/* What the main thread has waited since the last time, without this function itself. */
+static void interrupt_end(void)
+{
+	look();
+	CHECK(pthread_join(interrupt.from, NULL) == 0);
 }
 
 static sigjmp_buf out;
@@ -79,12 +135,15 @@ static void jump(int signal)
 
 static int pair[2];
 
+static pid_t measured_tid;
+
 static void *measured(void *arg)
 {
 	char c;
 
 	(void)arg;
 	look();
+	__atomic_store_n(&measured_tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	recv(pair[0], &c, 1, 0);
 	return NULL;
 }
@@ -118,39 +177,41 @@ int main(void)
 	CHECK(sem_timedwait(&sem, &past) == -1 && errno == ETIMEDOUT);
 	CHECK(recv(pair[0], &c, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
 	look();
-	CHECK(about(grown[SLEEP], 50) && grown[NETWORK] == 0 && grown[LOCK] == 0);
+	CHECK(waited(50, 0));
 
 	/* A handler that sleeps in the middle of recv(): each millisecond counts once. */
-	alarm_in(30, in_handler);
+	interrupt_begin(SYS_recvfrom, in_handler);
 	CHECK(recv(pair[0], &c, 1, 0) == -1 && errno == EINTR);
-	look();
-	CHECK(about(grown[NETWORK], 30) && about(grown[SLEEP], 40));
+	interrupt_end();
+	CHECK(waited(40, 30));
 
 	/* The same in read(), which counts only for a socket. */
-	alarm_in(30, in_handler);
+	interrupt_begin(SYS_read, in_handler);
 	CHECK(read(pair[0], &c, 1) == -1 && errno == EINTR);
-	look();
-	CHECK(about(grown[NETWORK], 30) && about(grown[SLEEP], 40));
+	interrupt_end();
+	CHECK(waited(40, 30));
 	CHECK(pipe(pair) == 0);
-	alarm_in(30, in_handler);
+	interrupt_begin(SYS_read, in_handler);
 	CHECK(read(pair[0], &c, 1) == -1 && errno == EINTR);
-	look();
-	CHECK(grown[NETWORK] == 0 && about(grown[SLEEP], 40));
+	interrupt_end();
+	CHECK(grown[NETWORK] == 0 && waited(40, 0));
 
 	/* What a handler jumps out of does not count, and what comes after it does. */
-	alarm_in(30, jump);
+	interrupt_begin(SYS_futex, jump);
 	if (sigsetjmp(out, 1) == 0)
 		sem_wait(&sem);
 	doze(20);
-	look();
-	CHECK(grown[LOCK] == 0 && about(grown[SLEEP], 20));
+	interrupt_end();
+	CHECK(grown[LOCK] == 0 && waited(20, 0));
 
 	/* Another thread's waits are its own; a cancelled one leaves. */
 	CHECK(pthread_create(&thread, NULL, plain, others) == 0);
 	CHECK(pthread_join(thread, NULL) == 0 && others[SLEEP] == 0);
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
 	CHECK(pthread_create(&thread, NULL, measured, NULL) == 0);
-	doze(20);
+	while (__atomic_load_n(&measured_tid, __ATOMIC_ACQUIRE) == 0)
+		doze(1);
+	blocked_await(measured_tid, SYS_recvfrom);
 	CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
 
 	/* A forked child goes on with its parent's sums. */
@@ -158,7 +219,7 @@ int main(void)
 	if (fork() == 0) {
 		doze(30);
 		look();
-		_exit(about(grown[SLEEP], 30) ? 0 : 1);
+		_exit(waited(30, 0) ? 0 : 1);
 	}
 	CHECK(wait(&status) > 0 && status == 0);
 	return 0;
