@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * w_regions - says what it is doing, by headrace.h, in threads and forked children, some of which end in the middle
+ * w_regions - marks what it does with headrace.h, in threads and forked children, some of which end
+ * in the middle
  *
- *      w_regions FILE          reads FILE. Prints a line for each name: NAME CLOSED OPEN NS (sum of the closed ones' time, its own clock)
+ *      w_regions FILE          reads FILE. Prints a line for each name: NAME CLOSED OPEN NS WITHIN,
+ *                              the sums of the closed ones' time by a clock read around them,
+ *                              and by one read within them
  */
 #include <fcntl.h>
 #include <headrace.h>
