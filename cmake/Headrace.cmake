@@ -54,12 +54,6 @@ function(hr_precise test)
   hr_needs(${test} ALONE)
 endfunction()
 
-# hr_timing(TEST REASON): the test depends on how soon the machine runs a process, and may fail on a busy one for that
-# REASON alone: scripts/test runs it a second time.
-function(hr_timing test reason)
-  set_property(TEST ${test} APPEND PROPERTY LABELS timing)
-endfunction()
-
 # hr_long(TEST SECONDS): the longest tests start first, so that none is left for the end. Seconds of the test when it runs alone.
 function(hr_long test seconds)
   set_property(TEST ${test} PROPERTY COST ${seconds})
