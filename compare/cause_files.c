@@ -67,9 +67,12 @@ static double uncached_time(const struct hr_kind_means *m)
 	return per(m->read_s - m->read_cached_s, m->reads - m->read_cached);
 }
 
-/* Reads took longer: because of the storage, or because the page cache served fewer of them? */
+/*
+ * Reads took longer (sign 1) or shorter (-1): because of the storage, or because the page cache
+ * served fewer or more of them?
+ */
 static enum hr_compare_cause_id storage_or_cache(struct hr_causes_search *s,
-						 const struct hr_kind *k)
+						 const struct hr_kind *k, double sign)
 {
 	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
 	double disk_a = from_storage(s, HR_COMPARE_A), disk_b = from_storage(s, HR_COMPARE_B);
@@ -78,8 +81,8 @@ static enum hr_compare_cause_id storage_or_cache(struct hr_causes_search *s,
 	if (a->mount != NULL && b->mount != NULL && strcmp(a->mount, b->mount) != 0)
 		return HR_WHY_mount;
 	if (disk_a >= 0 && disk_b >= 0 && fmax(disk_a, disk_b) > HARDLY)
-		return fabs(disk_b - disk_a) > 0.5 * fmax(disk_a, disk_b) ? HR_WHY_page_cache
-									  : HR_WHY_storage;
+		return sign * (disk_b - disk_a) > 0.5 * fmax(disk_a, disk_b) ? HR_WHY_page_cache
+									     : HR_WHY_storage;
 	cached = per(b->read_cached, b->reads) - per(a->read_cached, a->reads);
 	slower = hr_log_ratio(uncached_time(a), uncached_time(b));
 	if (a->read_cached + b->read_cached == 0 || fabs(cached) < 0.1)
@@ -105,7 +108,7 @@ static enum hr_compare_cause_id cause_of(struct hr_causes_search *s, const struc
 			   ? HR_WHY_file_count
 			   : HR_WHY_metadata;
 	if (most == sign * r.speed)
-		return storage_or_cache(s, k);
+		return storage_or_cache(s, k, sign);
 	if (most == sign * r.files)
 		return HR_WHY_file_count;
 	return most == sign * r.size ? HR_WHY_read_size : HR_WHY_read_amount;

@@ -123,6 +123,17 @@ static void from_storage(struct made_side *s, double bytes)
 		   .measure = "fetch_storage_bytes", .rank = 0, .piece = -1, .value = bytes});
 }
 
+/* The kernel read some bytes from the device in A only, but the reads of B took longer. */
+static void slower_storage_and_warmer_page_cache(void **state)
+{
+	(void)state;
+	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
+	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
+	from_storage(&a, 6400 * KIB);
+	from_storage(&b, 0);
+	assert_first(HR_WHY_storage, 3);
+}
+
 /* The kernel read the same bytes from the device in B only. */
 static void cold_page_cache(void **state)
 {
@@ -405,6 +416,7 @@ int main(void)
 	    CAUSE_TEST(more_files),
 	    CAUSE_TEST(files_of_a_new_kind),
 	    CAUSE_TEST(cold_page_cache),
+	    CAUSE_TEST(slower_storage_and_warmer_page_cache),
 	    CAUSE_TEST(slower_device),
 	    CAUSE_TEST(mapped_files),
 	    CAUSE_TEST(fewer_workers),
