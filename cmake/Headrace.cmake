@@ -100,6 +100,13 @@ function(hr_threads)
   endforeach()
 endfunction()
 
+# hr_duckdb(TESTS...): unit tests that spend their time in DuckDB, which sanitizers slow down and do not check. scripts/test runs
+# them in the release build.
+function(hr_duckdb)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS duckdb)
+  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL OFF)
+endfunction()
+
 # A cmocka test program: hr_test(name SOURCES s... LIBS l... [LABELS l...])
 function(hr_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})

@@ -14,6 +14,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import only_all, sanitizer_options  # noqa: E402,F401
+
 HEADRACE = os.environ["HR_HEADRACE"]
 GENERATOR = os.environ["HR_GENERATOR"]
 TOTALS = ("opens", "reads", "read_bytes", "writes", "written_bytes")
@@ -29,8 +32,7 @@ def clean_environment(**variables):
     if "HEADRACE_DUCKDB" in os.environ:
         kept["HEADRACE_DUCKDB"] = os.environ["HEADRACE_DUCKDB"]
     # A sanitized headrace under somebody else's LD_PRELOAD is no mistake here; DuckDB is not instrumented.
-    kept["ASAN_OPTIONS"] = "verify_asan_link_order=0"
-    kept["TSAN_OPTIONS"] = "ignore_noninstrumented_modules=1"
+    sanitizer_options(kept)
     kept["HEADRACE_ON_FULL"] = PATIENCE
     return {**kept, **variables}
 

@@ -240,6 +240,7 @@ class Outputs(Export):
             done = self.export(*words, "-o", "/proc/x", status=1)
             self.assertTrue(self.said(done).startswith("cannot create /proc/x: "), done.stderr)
 
+    @harness.only_all
     def test_folders(self):
         """A folder of tables is new or empty; a folder of ranks may have other files."""
         self.record(env={"RANK": "0"})
@@ -363,6 +364,7 @@ class Collected(Export):
             self.assertEqual(self.said(local).split(" in ", maxsplit=1)[0], self.said(remote).split(" in ", maxsplit=1)[0])
         self.assertEqual(self.left_files("pfw"), [])
 
+    @harness.only_all
     def test_a_folder(self):
         self.export("--to", "parquet", "-o", "local", store=self.collected)
         self.export("--to", "parquet", "-o", "remote", store=self.address)

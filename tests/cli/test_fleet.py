@@ -152,6 +152,7 @@ class Fleet(harness.Case):
         os.close(ours)
         os.close(its)
 
+    @harness.only_all
     def test_collector_that_is_restarted(self):
         process = self.storm()
         self.wait_for("the job", self.jobs)

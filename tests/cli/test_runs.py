@@ -83,6 +83,7 @@ class Runs(harness.Case):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.opens(self.compare(address + "#j1", address + "#j2")), [20, 50])
 
+    @harness.only_all
     def test_model_of_labels(self):
         """The opens grow as the label of the runs does, exactly; the labels are the only parameter."""
         stores = []

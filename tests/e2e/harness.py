@@ -31,6 +31,9 @@ import consistency
 import witness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from suite import LONG, only_all  # noqa: E402,F401
+
 BUILD = os.path.abspath(os.environ.get("HEADRACE_BUILD", os.path.join(HERE, "../../build-release")))
 HEADRACE = os.path.join(BUILD, "cli", "headrace")
 LIBRARY = os.path.join(BUILD, "shim", "libheadrace.so")
@@ -44,7 +47,6 @@ DUCKDB = os.environ.get("HEADRACE_DUCKDB") or os.path.join(
 # What scripts/install-wheels fetched.
 WHEELS = os.environ.get("HEADRACE_WHEELS") or os.path.join(HERE, "../../third_party/wheels")
 READERS = os.environ.get("HEADRACE_READERS") or os.path.join(HERE, "../../third_party/readers")
-LONG = os.environ.get("HEADRACE_LONG") == "1"
 LIMIT = 300  # seconds, after which a test reports that something hangs
 # Two clocks may differ by this share and by this many seconds, because their ticks differ. Other programs on the machine do not add to it.
 CLOCK_RATE, CLOCK_STEP = 1e-3, 2e-5

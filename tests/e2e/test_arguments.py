@@ -124,7 +124,7 @@ class Arguments(harness.Case):
     def test_all(self):
         fresh = random.randrange(1 << 30) if harness.LONG else 1
         seed = int(os.environ.get("HEADRACE_SEED", fresh))
-        print(f"seed {seed}: {self.build(seed, 80 if harness.LONG else 16)} cases", flush=True)
+        print(f"seed {seed}: {self.build(seed, 80 if harness.LONG else 6)} cases", flush=True)
         expected = self.outcome("native")
         absent = self.outcome(
             "absent", LD_PRELOAD=harness.LIBRARY, HEADRACE_SOCKET=f"{self.folder.path}/none"

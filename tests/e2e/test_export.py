@@ -290,6 +290,7 @@ class Made(harness.Case):
             reads = float(traced.value("SELECT sum(bytes) FROM events WHERE class = 'read'"))
             self.assertAlmostEqual(trace.integral("read bytes/s") / reads, 1, delta=0.01)
 
+    @harness.only_all
     def test_losses_and_nodes(self):
         """Two nodes with the same pids, what was lost, and notes."""
         traced = self.make("small")

@@ -86,6 +86,7 @@ class Table(Calls):
     def test_functions_that_make_the_system_call(self):
         self.check("raw")
 
+    @harness.only_all
     def test_functions_that_call_a_sibling(self):
         # before the shim, what arrives there has the sibling's name
         self.check("sibling", by_class=("before",))

@@ -97,10 +97,12 @@ class Methods(Matrix):
     def test_fork(self):
         self.matrix("--method", "fork")
 
+    @harness.only_all
     def test_fork_two_epochs_whole_files(self):
         self.matrix("--method", "fork", "--epochs", "2", kind="whole")
 
     # Two workers are enough: each imports torch, which takes most of the time of this case.
+    @harness.only_all
     def test_spawn(self):
         self.matrix("--method", "spawn", "--workers", "2")
 
@@ -169,9 +171,11 @@ class Ends(Loader):
         self.assert_progress(traced)
         self.assert_only_torn(traced, killed)
 
+    @harness.only_all
     def test_worker_os_exit(self):
         self.ended("os_exit", killed=0)
 
+    @harness.only_all
     def test_worker_sigterm_ends_inside_torchs_handler(self):
         self.ended("sigterm", killed=4)
 
@@ -245,6 +249,7 @@ class LeftOut(Loader):
     def test_fork(self):
         self.workers("--method", "fork")
 
+    @harness.only_all
     def test_spawn(self):
         self.workers("--method", "spawn", "--workers", "2")
 
@@ -279,6 +284,7 @@ class LeftOut(Loader):
         self.assertEqual(self.left_out(traced), (0, {}))
         self.assertEqual(traced.counts("class = 'open'")["open"].calls, 160)
 
+    @harness.only_all
     def test_elsewhere(self):
         """A job whose data is recorded is told of nothing."""
         traced = self.headrace(self.job("--kind", "whole"))

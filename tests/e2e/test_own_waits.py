@@ -129,6 +129,7 @@ class OwnWaits(harness.Case):
         self.assertGreater(traced.value("SELECT sum(ns) FROM parts WHERE part IN ('wait_read', 'wait_metadata')"), 0)
         self.assertEqual(traced.value("SELECT count(*) FROM waits JOIN regions USING (start_ns) WHERE kind = 'input_wait' AND maker IS NULL"), 0)
 
+    @harness.only_all
     def test_around_a_loader(self):
         """The loader's waits explain them: the same first finding with and without the marks of the program."""
         harness.need_torch()

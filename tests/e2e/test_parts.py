@@ -61,6 +61,7 @@ class Parts(Job):
         for part in "wait_cpu", "wait_asleep":  # at least while the loop waits for the first batch
             self.assertGreater(found[part], 0)
 
+    @harness.only_all
     def test_no_workers(self):
         found, truth = self.check("--decode-ms", "3", "--sleep-ms", "60", workers=0)
         self.assert_between(found["wait_asleep"], 2 * 64 * 0.06, truth["wait_asleep"])
@@ -74,10 +75,12 @@ class Parts(Job):
         for part in "checkpoint", "own_sync", "wait_worker_start":
             self.assertGreater(found[part], 0)
 
+    @harness.only_all
     def test_persistent_workers_and_one_slow_item(self):
         self.check("--persistent", "--slow-item", "13", "--slow-ms", "4000")
         self.assertEqual(self.findings[0]["cause"], "sleep")
 
+    @harness.only_all
     def test_counters(self):
         """Without single operations, CPU time and sleep of workers are known."""
         found, _, _ = self.run_job("--sleep-ms", "60", "--decode-ms", "3", workers=1, headrace=("--level", "counters"))

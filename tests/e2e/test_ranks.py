@@ -77,6 +77,7 @@ class Ranks(Loader):
         ]
         self.launch(launcher)
 
+    @harness.only_all
     def test_mp_spawn_rank_put_into_the_environment(self):
         self.launch([harness.PYTHON], "--mp-spawn", "--announce")
 

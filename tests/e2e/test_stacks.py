@@ -133,8 +133,13 @@ class Stacks(Lines):
                 self.assertEqual(self.check(method, workers, what, mark).result.stdout, native)
 
     def test_forked_workers(self):
-        self.method("fork", 1, ("sleep", "sleep"), ("python", "spin"), ("zlib", "zlib"), ("held", "held"), ("lock_", "lock"))
+        self.method("fork", 1, ("python", "spin"), ("lock_", "lock"))
 
+    @harness.only_all
+    def test_forked_workers_in_more_kinds_of_places(self):
+        self.method("fork", 1, ("sleep", "sleep"), ("zlib", "zlib"), ("held", "held"))
+
+    @harness.only_all
     def test_spawned_workers(self):
         self.method("spawn", 1, ("lock_", "lock"))
 

@@ -77,6 +77,7 @@ class Trackers(harness.Case):
             self.assert_between(took, got[max(last - 1, first)] - got[first], most)
             first, begin = last + 1, end
 
+    @harness.only_all
     def test_function(self):
         _, report = self.track("function", "torch")
         self.assertGreater(len(report["logged"]), 1)

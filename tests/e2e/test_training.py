@@ -177,6 +177,7 @@ class Mapped(Training):
         worker = self.ask(traced, "blame", "by=worker")[0]
         self.assertEqual(worker["what"], "no rank worker 0")
 
+    @harness.only_all
     def test_asleep(self):
         files = self.fast(16)
         faults, _, traced = self.mapped("--sleep", "300", 8 * files)
@@ -236,6 +237,7 @@ class Launchers(SlowRank):
             WHERE a.kind NOT IN ('step', 'epoch', 'span') AND b.kind NOT IN ('step', 'epoch', 'span')"""
         self.assertEqual(traced.value(crossed), 0)
 
+    @harness.only_all
     def test_torchrun(self):
         self.launch(harness.PYTHON, f"{harness.WORKLOADS}/torchrun_fix.py", "--nproc_per_node", "2",
                     "--master_port", str(harness.free_port()))
@@ -247,6 +249,7 @@ class Launchers(SlowRank):
         first = self.ask(traced, "diagnose")[0]
         self.assertEqual((first["cause"], first["rank"]), ("sleep", 1))
 
+    @harness.only_all
     def test_mpirun(self):
         self.launch(harness.need_program("mpirun"), "--oversubscribe", "-n", "2", harness.PYTHON)
 

@@ -241,6 +241,7 @@ class Readers(Exported):
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return done.stdout.decode()
 
+    @harness.only_all
     def test_pydarshan(self):
         path = self.export(self.work())
         log = darshan_log.Log(path)

@@ -153,9 +153,10 @@ class Names(harness.Case):
             for chosen in (None, nodes[-1]):
                 parts = self.parts(store, "--job", job, *(("--node", chosen) if chosen else ()))
                 where = "" if chosen is None else "WHERE node = '" + chosen.replace("\\", 2 * "\\") + "'"
+                rows = traced.sql(" UNION ALL ".join(
+                    f"SELECT '{table}' AS t, job, node, count(*) AS n FROM {table} {where} GROUP BY ALL" for table in parts))
                 for table, found in parts.items():
-                    rows = traced.sql(f"SELECT job, node, count(*) AS n FROM {table} {where} GROUP BY ALL")
-                    self.assertEqual(found, sorted([r["job"], r["node"], int(r["n"])] for r in rows), (table, chosen))
+                    self.assertEqual(found, sorted([r["job"], r["node"], int(r["n"])] for r in rows if r["t"] == table), (table, chosen))
                     self.assertEqual(len(found), 1 if chosen else len(nodes))
 
 

@@ -10,6 +10,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import only_all, sanitizer_options  # noqa: E402,F401
+
 HEADRACE = os.environ["HR_HEADRACE"]
 T0 = 1_700_000_000_000_000  # us
 
@@ -18,8 +21,7 @@ def environment():
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HEADRACE")}
     if "HEADRACE_DUCKDB" in os.environ:
         kept["HEADRACE_DUCKDB"] = os.environ["HEADRACE_DUCKDB"]
-    kept["TSAN_OPTIONS"] = "ignore_noninstrumented_modules=1"
-    kept["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+    sanitizer_options(kept)
     return kept
 
 

@@ -210,6 +210,7 @@ class Darshan(harness.Case):
         failed = sum(e["ret"] < 0 for e in events)  # Darshan does not count them
         self.assertEqual(self.query(sums, again), [(c, n - (failed if c == "open" else 0), b) for c, n, b in self.query(sums)])
 
+    @harness.only_all
     def test_same_as_pydarshan(self):
         """All logs that PyDarshan brings along, of versions 3.00 to 3.41."""
         if not os.path.exists(f"{READERS}/darshan"):

@@ -91,6 +91,7 @@ class Job(harness.Case):
         said = self.run_import(trace, other, "--job", "both")
         self.assertEqual(said.count("its operations count twice"), 1, said)
 
+    @harness.only_all
     def test_interrupted(self):
         """A signal: neither a job nor a new store remains."""
         self.run_import(self.trace(0), "--job", "before")

@@ -256,6 +256,7 @@ class RoundTrip(harness.Case):
         "job": "SELECT state, nodes, ranks_seen, ranks_expected FROM jobs",
     }
 
+    @harness.only_all
     def test_generated_training(self):
         source, trace = self.path("source"), self.path("t.pfw.gz")
         subprocess.run([os.environ["HR_WORKFLOW_E"], "-t", "-n", "150000", "-N", "2", source], check=True,

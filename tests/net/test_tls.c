@@ -426,6 +426,7 @@ static void test_no_handshake(void **state)
 
 	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
+	hr_conn_setup_ms = 200;
 	assert_int_equal(hr_conn_connect(&b.rig.loop, &b.rig.at, NULL, &end_events, &b.rig.client,
 					 &b.rig.client.c),
 			 0);

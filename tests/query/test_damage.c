@@ -183,18 +183,27 @@ static void start_is_guessed(char *store, const char *path, char *const *right)
 	flip(path, -1, SEEK_END);
 }
 
-/* Any frame, in a sealed segment, and in one whose footer is damaged. */
+/*
+ * A frame of each kind, in a sealed segment, and in one whose footer is damaged. All frames with
+ * HEADRACE_LONG=1.
+ */
 static void no_frame_is_missed_in_silence(void **state)
 {
 	struct hr_frame_ref *frames;
 	char *right[N_TABLES], *path, what[64];
+	const char *all = getenv("HEADRACE_LONG");
+	uint64_t seen = 0;
 	uint32_t n;
 
 	path = find_segment(*state, &frames, &n);
 	ask_all(*state, tables, N_TABLES, right);
 	for (uint32_t i = 0; i < n; i++) {
 		long at = (long)(frames[i].offset + HR_FRAME_HDR_BYTES);
+		uint64_t kind = UINT64_C(1) << frames[i].kind % 64;
 
+		if ((seen & kind) && (!all || strcmp(all, "1") != 0))
+			continue;
+		seen |= kind;
 		snprintf(what, sizeof(what), "frame %u of kind %u", i, frames[i].kind);
 		flip(path, at, SEEK_SET);
 		check(*state, tables, N_TABLES, right, what);

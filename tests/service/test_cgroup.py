@@ -143,6 +143,7 @@ class Cgroups(test_service.Service):
         self.end("642")
         self.assert_job("642", ("threads",))
 
+    @harness.only_all
     def test_job_of_slurm(self):
         """The first process that says hello brings its cgroup along; whose worker or service is another later on has it still."""
         self.manage("--level", "trace")

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cases of a test run: all of them with HEADRACE_LONG=1, which `scripts/test --all` sets."""
+
+import os
+
+LONG = os.environ.get("HEADRACE_LONG") == "1"
+
+
+def only_all(case):
+    """Decorator of a method of a unittest.TestCase that only `scripts/test --all` runs. unittest does not see it otherwise."""
+    return case if LONG else None
+
+
+def sanitizer_options(env):
+    """Sets in env what sanitizers need where a library that they do not know is preloaded or loaded (the shim, DuckDB)."""
+    for name, option in (("ASAN_OPTIONS", "verify_asan_link_order=0"), ("TSAN_OPTIONS", "ignore_noninstrumented_modules=1")):
+        env[name] = ":".join(filter(None, (os.environ.get(name), option)))
