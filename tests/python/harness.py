@@ -12,6 +12,9 @@ import tempfile
 import textwrap
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from suite import LONG, only_all  # noqa: E402,F401
+
 PYTHON = os.environ.get("HR_TEST_PYTHON", "/usr/bin/python3")  # another one's torch or Keras can be tried
 MODULES = os.environ["HR_PYTHON"]
 FAKE = os.environ["HR_FAKE"]

@@ -44,6 +44,7 @@ class Accelerator(Loops):
     def test_without_cuda(self):
         self.assertEqual(self.hidden("for batch in DataLoader(Slow(3), 1): train(batch)", load=""), [None] * 4)
 
+    @harness.only_all
     def test_without_a_context(self):
         self.assertEqual(self.hidden("""
 for batch in DataLoader(Slow(3), 1): train(batch)
@@ -138,6 +139,7 @@ assert nvml.stand_in_asked() == asked
         for (_, _, earlier_ns), (_, since_ns, at_ns) in zip(marks, marks[2:]):  # since the question before, which is after the mark before that
             self.assertLessEqual(since_ns, at_ns - earlier_ns)
 
+    @harness.only_all
     def test_a_device_without_samples(self):
         self.assertEqual(self.busy("device(1, 0)\nsteps(-1, questions=3)"), [])
 

@@ -356,6 +356,7 @@ class Functions(Versions):
             self.assertEqual([r["name"] for r in told.regions], ["phase"])
             self.assertGreater(told.regions[0]["end_ns"], told.functions[1]["ns"])
 
+    @harness.only_all
     def test_workers_of_a_data_loader(self):
         harness.need("torch")
         for method in ("fork", "spawn"):

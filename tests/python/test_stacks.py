@@ -169,6 +169,7 @@ longer(both, s=0.08)
             self.assertTrue(self.parts(fetches[-1]))
             self.assertLessEqual(sum(s["samples"] for f in fetches for s in f["args"].get("stacks", [])), 16 * len(fetches))
 
+    @harness.only_all
     def test_short_fetches(self):
         """They have no samples, and no thread is seen."""
         for _, out, fetches, _ in self.each_fetch("""
@@ -246,6 +247,7 @@ print(len(threading.enumerate()))
             self.assertEqual(out, "1\n")
             self.assertGreaterEqual(len(fetches), 1 + 2 * (1 + 2 * 3 * 2))
 
+    @harness.only_all
     def test_exit_in_a_sample(self):
         """In a daemon thread's fetch, in a fetch, and by os._exit(), while samples are being made."""
         self.program("""

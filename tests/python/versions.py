@@ -7,7 +7,7 @@ import re
 import subprocess
 import textwrap
 
-from harness import PYTHON, Case, Told
+from harness import LONG, PYTHON, Case, Told
 
 def installed():
     """The other Pythons of this machine, from 3.7 on, the oldest first."""
@@ -17,7 +17,7 @@ def installed():
 
 
 # The functions of Python that the modules in C use differ between versions: the system's, the oldest and the newest; HEADRACE_LONG=1: all.
-PYTHONS = [PYTHON] + (installed() if os.environ.get("HEADRACE_LONG") == "1" else installed()[:1] + installed()[1:][-1:])
+PYTHONS = [PYTHON] + (installed() if LONG else installed()[:1] + installed()[1:][-1:])
 
 
 def version(python):
