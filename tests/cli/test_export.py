@@ -210,6 +210,7 @@ class Outputs(Export):
         os.close(main)
         self.assertEqual(self.said(done), "an export is no text for a terminal: -o FILE")
 
+    @harness.only_all
     def test_full_disk(self):
         self.record(files=50, reads=2000)
         for to in "perfetto", "chrome", "pfw", "darshan", "nsys", "arrow":

@@ -258,7 +258,7 @@ for _ in range(4):
 class Forks(harness.Case):
     """fork in a threaded program, thousands of times, with the daemon there, gone and stopped."""
 
-    FORKS = "20000" if harness.LONG else "3000"
+    FORKS = "20000" if harness.LONG else "1000"
 
     def storm(self, traced_env, tally, forks=FORKS):
         program = os.path.join(harness.PROGRAMS, "w_forkstorm")

@@ -67,6 +67,7 @@ class Ranks(Loader):
         ]
         self.launch(launcher)
 
+    @harness.only_all
     def test_mpirun(self):
         launcher = [
             harness.need_program("mpirun"),

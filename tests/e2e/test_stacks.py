@@ -143,9 +143,11 @@ class Stacks(Lines):
     def test_spawned_workers(self):
         self.method("spawn", 1, ("lock_", "lock"))
 
+    @harness.only_all
     def test_without_workers(self):
         self.method("fork", 0, ("sleep", "sleep"), ("hashlib", "hashlib"))
 
+    @harness.only_all
     def test_several_places(self):
         """One fetch is in several lines, which are all found."""
         places, _ = self.mixed(1)

@@ -269,6 +269,7 @@ class Checkpoint(Case):
         self.assertEqual([r["args"]["path"] for r in told.of(RESTORE)], ["a.safetensors"])
         self.assertIn("out/checkpoint-8/optimizer.pt", [(r["args"] or {}).get("path") for r in told.of(RANGE)])
 
+    @harness.only_all
     def test_ranks_that_only_torch_knows(self):
         self.run_python("""
             import os, sys, torch.distributed as dist, torch.multiprocessing as mp

@@ -99,6 +99,7 @@ class Distributed(Loops):
             if name in ("all_gather", "all_gather_object", "barrier", "monitored_barrier", "backward"):
                 self.assertTrue(region["ns"] <= seen < late <= region["end_ns"], (region, seen, late))
 
+    @harness.only_all
     def test_the_outermost_backward(self):
         told, out = self.program("""
 import inspect, threading

@@ -64,6 +64,7 @@ for epoch in range(2):
             self.folder.cleanup()
             os.mkdir(self.dir)
 
+    @harness.only_all
     def test_a_loader_that_keeps_one_iterator(self):
         """Ultralytics' InfiniteDataLoader, timm's MultiEpochsDataLoader: an epoch is a generator, whose end the loop may keep alive."""
         for opening in ("self.iterator = super().__iter__()", "self.iterator = None"):
@@ -155,6 +156,7 @@ with open("counted", "w") as f:
             self.assertTrue(0 < args["cpu_ns"] < args["since_ns"], args)
         self.assertLessEqual(sum(args["since_ns"] for args in spent), lasted_ns)
 
+    @harness.only_all
     def test_fastais_optimizer(self):
         """A class of its own, which does not come from torch's."""
         os.makedirs(os.path.join(self.dir, "lib/fastai"))
@@ -170,6 +172,7 @@ for batch in DataLoader(Data(6), 2):
         self.assertEqual(told.steps(), [0, 1, 2])
         self.assertEqual(len(told.of(OPTIMIZER)), 3)
 
+    @harness.only_all
     def test_an_older_library(self):
         told, _ = self.program("""
 for epoch in range(2):
@@ -230,6 +233,7 @@ print(next(again))
         self.assertIn("False", out)
         self.assertEqual(len(told.of(INPUT_WAIT)), 3)
 
+    @harness.only_all
     def test_what_torch_compiles(self):
         """As without marks: no graph breaks, warnings (errors here) or exceptions of ours."""
         harness.need("torch.compiler")
@@ -293,6 +297,7 @@ print(came)
                 deepest[call["name"]] = max(call["depth"], deepest.get(call["name"], 0))
         self.assertEqual(deepest, {"DataLoader.__iter__": 1, "DataLoader.__next__": 1, "Optimizer.step": 1})
 
+    @harness.only_all
     def test_loops_in_threads(self):
         """The steps and epochs are those of one of them at a time."""
         told, _ = self.program("""

@@ -44,9 +44,11 @@ for a, b in zip(first, second):
     def test_fork(self):
         self.workers("fork")
 
+    @harness.only_all
     def test_spawn(self):
         self.workers("spawn")
 
+    @harness.only_all
     def test_forkserver(self):
         self.workers("forkserver")
 
@@ -109,6 +111,7 @@ for epoch in range(3):
         self.assertEqual(told.steps(), list(range(12)))
         self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None])
 
+    @harness.only_all
     def test_exceptions_of_the_loop_and_of_the_data(self):
         for workers in (0, 2):
             if os.path.exists(self.told_at):
@@ -159,6 +162,7 @@ for batch in loader:
         self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None])
         self.assertEqual(told.steps(), list(range(7)))
 
+    @harness.only_all
     def test_streams(self):
         told, _ = self.program("""
 for workers in (0, 2):
