@@ -23,6 +23,9 @@ function(hr_library name)
   add_library(${name} STATIC ${ARGN})
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
   hr_flags(${name})
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/tests/")
+    hr_seldom(${name})
+  endif()
 endfunction()
 
 # What scripts/test must know of a test is a label, so `ctest -L` and `ctest -LE` understand it, too. docs/testing.md explains them.
@@ -81,15 +84,20 @@ function(hr_embed out list header type)
     VERBATIM)
 endfunction()
 
-# hr_unit(TARGET GROUP): scripts/test builds the targets unit_tests and thread_tests alone where it runs no other test.
+# hr_seldom(TARGETS...): targets that the target `all` has only with HEADRACE_ALL_TESTS.
+function(hr_seldom)
+  if(NOT HEADRACE_ALL_TESTS)
+    set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endfunction()
+
+# hr_unit(TARGET GROUP): scripts/test builds the groups unit_tests and thread_tests in the builds in which it runs no other test.
 function(hr_unit target group)
   if(NOT TARGET ${group})
     add_custom_target(${group})
   endif()
   add_dependencies(${group} ${target})
-  if(NOT HEADRACE_UNIT_TESTS)
-    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
-  endif()
+  hr_seldom(${target})
 endfunction()
 
 # hr_threads(TESTS...): unit tests in which threads meet in memory that they share; scripts/test runs them under TSan, too.

@@ -155,6 +155,7 @@ class Recorded(harness.Case):
         self.assert_trace(trace)
         self.assertTrue(any("\\xFF" in s.args.get("path", "") for s in trace.operations()))
 
+    @harness.only_all
     def test_chrome(self):
         path = self.export("chrome")
         self.assert_trace(exported.Processor().load(path))

@@ -56,6 +56,7 @@ class Parts(Job):
         self.assertIn(self.findings[0]["meaning"], page.stdout.decode().splitlines()[0])
         return found, truth
 
+    @harness.only_all
     def test_workers_compute_and_sleep(self):
         found, _ = self.check("--decode-ms", "6", "--sleep-ms", "6", "--stats", "50")
         for part in "wait_cpu", "wait_asleep":  # at least while the loop waits for the first batch

@@ -118,6 +118,7 @@ class Into(harness.Case):
         self.assertEqual(self.query("SELECT * FROM nodes"), before)
         self.assertEqual(len(glob.glob(os.path.join(self.store, "jobs", "j", "*", "lock"))), 2, os.listdir(os.path.join(self.store, "jobs", "j")))
 
+    @harness.only_all
     def test_nothing_else_changes(self):
         """Tables and answers that do not show regions are the same as before."""
         self.recorded(distributedInfo={"rank": 1, "world_size": 2})
