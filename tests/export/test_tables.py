@@ -142,6 +142,7 @@ class Names(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return json.loads(harness.read_with("pyarrow", "-c", PARTS, folder))
 
+    @harness.only_all
     @unittest.skipIf(os.geteuid() != 0, "needs root: sets the name of a node")
     def test_names(self):
         self.folder.fill(1)

@@ -64,6 +64,7 @@ for i, batch in enumerate(DataLoader(Slow(6), 1, num_workers={workers}, prefetch
 assert calls() == [6, 1, 6, 6], calls()
 """), [None, False, True, False, True, False, True])
 
+    @harness.only_all
     def test_only_the_first_wait_after_a_step(self):
         self.assertEqual(self.hidden("""
 device(1, LONG)
@@ -74,6 +75,7 @@ for i, batch in enumerate(loader):
 assert calls() == [2, 1, 2, 2], calls()
 """), [None, True, None, True, None])
 
+    @harness.only_all
     def test_captures_contexts_and_threads(self):
         self.assertEqual(self.hidden("""
 loader = iter(DataLoader(Slow(6), 1))
