@@ -2,8 +2,8 @@
 /*
  * test_many_cost.c - what a query of all jobs costs grows with their number, not with its square
  *
- * A measurement (hr_precise). If the cost were above the bound, each round would be within it with a
- * probability of less than one half, so MOST of ROUNDS would be with less than 2 %.
+ * A measurement (hr_precise). If the cost were above the bound, each round would be within it with
+ * a probability of less than one half, so MOST of ROUNDS would be with less than 2 %.
  */
 #include <setjmp.h>
 #include <stdarg.h>

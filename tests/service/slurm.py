@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import harness
 from manager import Manager
@@ -94,16 +93,6 @@ def free_ports(n):
     raise RuntimeError("no free ports")
 
 
-def wait_for(what, condition, seconds=300):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(f"waited {seconds} s for {what}")
-
-
 class Cluster:
     def __init__(self, folder):
         self.dir, self.managers, self.children = folder, {}, []
@@ -161,11 +150,11 @@ class Cluster:
             f.write(os.urandom(128))
         self.daemon("munged", "--foreground", "--force", f"--socket={self.dir}/munge.sock", f"--key-file={self.dir}/munge.key",
                     *[f"--{name}-file={self.dir}/munged.{name}" for name in ("pid", "log", "seed")])
-        wait_for("munged", lambda: os.path.exists(f"{self.dir}/munge.sock"))
+        harness.wait_for("munged", lambda: os.path.exists(f"{self.dir}/munge.sock"))
         self.daemon("slurmctld", "-D", "-c", "-i")
         for node in NODES:
             self.daemon("unshare", "--mount", "sh", "-c", SLURMD, "sh", f"{self.dir}/{node}", node)
-        wait_for("all nodes", lambda: self.states() == {"idle"})
+        harness.wait_for("all nodes", lambda: self.states() == {"idle"})
 
     def daemon(self, *words):
         with open(f"{self.dir}/{words[0]}.out", "ab") as log:
@@ -212,11 +201,11 @@ class Cluster:
     def finish(self, *jobs, state="COMPLETED"):
         """Until they are over, epilogs too."""
         for job in jobs:
-            wait_for(f"the end of job {job}", lambda job=job: self.job(job)[0] not in ("PENDING", "RUNNING", "COMPLETING"))
+            harness.wait_for(f"the end of job {job}", lambda job=job: self.job(job)[0] not in ("PENDING", "RUNNING", "COMPLETING"))
             got = self.job(job)[0]
             if got != state:
                 raise AssertionError(f"job {job}: {got}, not {state}: {self.out(job)}")
-        wait_for("epilogs", lambda: self.states() == {"idle"})
+        harness.wait_for("epilogs", lambda: self.states() == {"idle"})
 
     def array(self, job):
         """Job ids of an array's tasks: Slurm knows them when the tasks have begun."""
@@ -225,7 +214,7 @@ class Cluster:
             found = re.findall(r"JobId=(\d+) ArrayJobId=\d+ ArrayTaskId=(\S+)", said)
             return {int(task): id for id, task in found} if all(task.isdigit() for _, task in found) else None
 
-        return wait_for(f"all tasks of {job}", ids)
+        return harness.wait_for(f"all tasks of {job}", ids)
 
     def out(self, job):
         for path in glob.glob(f"{self.dir}/out-*/{job}.out"):

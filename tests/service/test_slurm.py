@@ -57,7 +57,7 @@ class Slurm(unittest.TestCase):
         """No node is drained, and nothing of a job is left on one."""
         self.assertEqual(self.cluster.states(), {"idle"})
         for node, manager in self.cluster.managers.items():
-            slurm.wait_for(f"{node} to be empty", lambda run=manager.run: not os.listdir(f"{run}/jobs"))
+            harness.wait_for(f"{node} to be empty", lambda run=manager.run: not os.listdir(f"{run}/jobs"))
             self.assertEqual(manager.of_jobs(), set(), node)
 
     def query(self, sql, job=None, user="root"):
@@ -93,7 +93,7 @@ class Slurm(unittest.TestCase):
         return next((j for j in jobs if j["job"] == job), None)
 
     def wait_for_processes(self, node, job):
-        return slurm.wait_for(f"job {job} on {node}", lambda: (self.status(node, job) or {}).get("processes"))
+        return harness.wait_for(f"job {job} on {node}", lambda: (self.status(node, job) or {}).get("processes"))
 
     # ---- two users at once
 
@@ -249,9 +249,9 @@ class Slurm(unittest.TestCase):
     def test_requeued(self):
         script = f"({self.generator(self.data)})\n[ -n \"$SLURM_RESTART_COUNT\" ] || sleep 600"
         job = self.cluster.submit(script, "--requeue", "--open-mode=append", "-w", "n1", user="games")
-        slurm.wait_for("the first", lambda: self.cluster.out(job).count("{") == 1)
+        harness.wait_for("the first", lambda: self.cluster.out(job).count("{") == 1)
         self.cluster.ask("scontrol", "requeue", job)
-        slurm.wait_for("the second", lambda: self.cluster.out(job).count("{") == 2)  # it may end at once
+        harness.wait_for("the second", lambda: self.cluster.out(job).count("{") == 2)  # it may end at once
         self.cluster.finish(job)
         outs = [line for line in self.cluster.out(job).splitlines() if line.startswith("{")]
         self.assertEqual(len(outs), 2)
@@ -297,7 +297,7 @@ class Slurm(unittest.TestCase):
         self.addCleanup(lambda: self.cluster.managers["n4"].close())
         ready = f"{self.data}/probes-are-there"
         job = self.cluster.submit(f"while [ ! -e {ready} ]; do sleep 0.1; done; srun /bin/busybox dd bs=4096 of=/dev/null if={path}", "-w", "n4")
-        slurm.wait_for("probes", lambda: (self.status("n4", job) or {}).get("probes"))
+        harness.wait_for("probes", lambda: (self.status("n4", job) or {}).get("probes"))
         with open(ready, "wb"):
             pass
         self.cluster.finish(job)

@@ -2,7 +2,7 @@
 /*
  * rig.h - a spool with at most one stream that is written, its uplink, and the collectors that it knows
  *
- * Every function asserts its own success. What the uplink does is waited for, five minutes at the most.
+ * Every function asserts its own success, and waits five minutes at most for the uplink.
  */
 #ifndef HEADRACE_TESTS_UPLINK_RIG_H
 #define HEADRACE_TESTS_UPLINK_RIG_H
