@@ -28,6 +28,20 @@ static void ticks_at_a_time(void **state)
 	assert_int_equal(hr_clock_ticks_at(&slow, 999560), 4989);
 }
 
+/* Worked out by hand: a microsecond, three hours and a year, at 2 GHz and at 25 MHz. */
+static void spans(void **state)
+{
+	static const uint64_t ns[] = {1000, UINT64_C(10800000000000), YEAR};
+	const struct hr_clock_line fast = {5000, 1000000, ONE / 2};
+	const struct hr_clock_line slow = {5000, 1000000, 40 * ONE};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+		assert_int_equal(hr_ticks_span_ns(&fast, 2 * ns[i]), ns[i]);
+		assert_int_equal(hr_ticks_span_ns(&slow, ns[i] / 40), ns[i]);
+	}
+}
+
 /* Counters of 5 GHz, 24 MHz and between, at times long before and long after their line was measured. */
 static void ticks_and_times_are_inverse(void **state)
 {
@@ -52,6 +66,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ticks_at_a_time),
+	    cmocka_unit_test(spans),
 	    cmocka_unit_test(ticks_and_times_are_inverse),
 	};
 
