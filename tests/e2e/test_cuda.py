@@ -10,13 +10,10 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import unittest
 
 import harness
-
-sys.path.insert(0, os.path.join(harness.HERE, ".."))
-import precise  # noqa: E402
+import precise
 
 PYTHON = harness.TEST_PYTHON
 PROGRAM = os.path.join(harness.WORKLOADS, "train_cuda.py")

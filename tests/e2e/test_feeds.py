@@ -10,12 +10,9 @@ At any speed of the machine, waits are not longer than by a clock around them. P
 
 import json
 import os
-import sys
 
 import harness
-
-sys.path.insert(0, os.path.join(harness.HERE, ".."))
-import precise  # noqa: E402
+import precise
 
 PYTHON = harness.TEST_PYTHON
 SCRIPT = os.path.join(harness.WORKLOADS, "train_feeds.py")

@@ -63,7 +63,7 @@ class Loader(Case):
             os.unlink(f"{self.folder.log}/{name}")
 
 
-class Matrix(Loader):
+class Methods(Loader):
     """The same job under strace and under headrace: equal counts and bytes per class."""
 
     def matrix(self, *args, kind="jpeg"):
@@ -89,8 +89,6 @@ class Matrix(Loader):
         }
         self.assertEqual(pids, {pid for _, _, _, pid, _ in self.seen()})
 
-
-class Methods(Matrix):
     def test_no_workers(self):
         self.matrix("--workers", "0")
 
@@ -101,13 +99,12 @@ class Methods(Matrix):
     def test_fork_two_epochs_whole_files(self):
         self.matrix("--method", "fork", "--epochs", "2", kind="whole")
 
-    # Two workers are enough: each imports torch, which takes most of the time of this case.
+    # Two workers are enough: each imports torch, which takes most of the time of these cases.
     @harness.only_all
     def test_spawn(self):
         self.matrix("--method", "spawn", "--workers", "2")
 
-
-class Forkserver(Matrix):
+    @harness.only_all
     def test_forkserver(self):
         self.matrix("--method", "forkserver", "--workers", "2")
 

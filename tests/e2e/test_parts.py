@@ -6,13 +6,10 @@ Parts() has what holds at any speed of the machine. PreciseParts() compares each
 """
 
 import os
-import sys
 
 import harness
+import precise
 import training_truth
-
-sys.path.insert(0, os.path.join(harness.HERE, ".."))
-import precise  # noqa: E402
 
 SCRIPT = os.path.join(harness.WORKLOADS, "training.py")
 # Parts that the job does not measure itself: imports before its first line, and the end of the interpreter.

@@ -6,12 +6,9 @@ import json
 import os
 import re
 import subprocess
-import sys
 
 import harness
-
-sys.path.insert(0, os.path.join(harness.HERE, ".."))
-import precise  # noqa: E402
+import precise
 
 STEPS = 10
 

@@ -10,9 +10,7 @@ import re
 import sys
 
 import harness
-
-sys.path.insert(0, os.path.join(harness.HERE, ".."))
-import precise  # noqa: E402
+import precise
 
 PROGRAM = """
 import hashlib, multiprocessing, os, sys, time, zlib

@@ -9,13 +9,10 @@ a correct value out of this range.
 import json
 import os
 import subprocess
-import sys
 import unittest
 
 import harness
-
-sys.path.insert(0, os.path.join(harness.HERE, ".."))
-import precise  # noqa: E402
+import precise
 
 SCRIPT = os.path.join(harness.WORKLOADS, "train_waits.py")
 SAVE = 0.05  # seconds that each checkpoint of SCRIPT takes at least
@@ -268,7 +265,7 @@ class PreciseStalls(SlowRank):
         precise.agree(self, iter(self.lost + [(0, 1)] * precise.ROUNDS).__next__, 0.1)
 
 
-class Started(Training):
+class Spawned(Training):
     """Ranks that only torch knows of, workers by spawn and forkserver, loaders alive side by side."""
 
     FILES, BATCHES, EPOCHS = 16, 4, 2
@@ -297,13 +294,9 @@ class Started(Training):
         # Of what was being fetched ahead when its loader was gone, no range is left but by a worker that was killed in it.
         self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE open = 1 AND kind <> 'fetch'"), 0)
 
-
-class Spawned(Started):
     def test_spawn(self):
         self.spawned("spawn")
 
-
-class Forkserver(Started):
     def test_forkserver(self):
         self.spawned("forkserver")
 
