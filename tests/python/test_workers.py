@@ -80,11 +80,8 @@ for workers in (1, 0):
         self.assertEqual((len(made), len(fetches)), (4, 4))
         for fetch, (before, after) in zip(made, clocks):
             self.assertGreaterEqual(fetch["args"]["cpu_ns"], after - before)
-            self.assertLessEqual(fetch["args"]["cpu_ns"], fetch["end_ns"] - fetch["ns"])
-        for i in (1, 2):  # a fetch is between the items before it and after it
-            self.assertLessEqual(made[i]["args"]["cpu_ns"], clocks[i + 1][0] - clocks[i - 1][1])
-        for fetch in made[2:]:  # which sleep for 0.1 s
-            self.assertLessEqual(fetch["args"]["cpu_ns"], fetch["end_ns"] - fetch["ns"] - 100000000)
+        for i in range(3):  # a fetch is between the items before it and after it; the third of them sleeps
+            self.assertLessEqual(made[i]["args"]["cpu_ns"], clocks[i + 1][0] - (clocks[i - 1][1] if i else 0))
         # It is read every 20 ms, where the kernel has it; each has what came since the one before, which for the second is in the first fetch.
         if os.path.exists("/proc/thread-self/schedstat"):
             self.assertTrue(all("core_wait_ns" in f["args"] for f in made), made)
