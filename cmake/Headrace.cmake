@@ -31,8 +31,7 @@ endfunction()
 # What scripts/test must know of a test is a label, so `ctest -L` and `ctest -LE` understand it, too. docs/testing.md explains them.
 #
 # hr_needs(TEST [CORES N] [MEMORY GIB] [ALONE]): what the test needs while it runs; by default, 0.5 GiB, and one core (a unit test)
-# or two thirds of one (other tests, which wait for the programs that they start). A test that mostly waits needs less.
-# ALONE: nothing else may run at that time.
+# or half of one (other tests, which wait for the programs that they start). ALONE: nothing else may run at that time.
 function(hr_needs test)
   cmake_parse_arguments(ARG "ALONE" "CORES;MEMORY" "" ${ARGN})
   if(ARG_CORES)
@@ -44,6 +43,13 @@ function(hr_needs test)
   if(ARG_ALONE)
     set_property(TEST ${test} APPEND PROPERTY LABELS alone)
   endif()
+endfunction()
+
+# hr_waits(TESTS...): they mostly wait.
+function(hr_waits)
+  foreach(test ${ARGN})
+    hr_needs(${test} CORES 0.2)
+  endforeach()
 endfunction()
 
 # hr_all(TEST REASON): only `scripts/test --all` runs the test.

@@ -146,7 +146,7 @@ static void past_the_limit_batches_go_first(void **state)
 	(void)state;
 	limit_files(0);
 	give_levels();
-	for (unsigned i = 0; i < 60; i++)
+	for (unsigned i = 0; i < 40; i++)
 		give_batch();
 	give_levels();
 	assert_int_not_equal(hr_appender_wait(appender), 0);
@@ -166,7 +166,7 @@ static void past_the_limit_batches_go_first(void **state)
 	}
 	hr_catalog_free(c);
 	assert_int_equal(levels, 2);
-	assert_int_equal(batches + given_up, 60);
+	assert_int_equal(batches + given_up, 40);
 	assert_true(given_up > 0 && batches > 0);
 }
 
