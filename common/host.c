@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PID_NS_INIT 0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
+
 void hr_host_name(char ret[HR_HOST_NAME_BYTES])
 {
 	if (gethostname(ret, HR_HOST_NAME_BYTES) < 0)
@@ -26,6 +28,13 @@ void hr_host_boot_id(char ret[HR_HOST_BOOT_BYTES])
 	if (f)
 		(void)fclose(f);
 	ret[strcspn(ret, "\n")] = '\0';
+}
+
+bool hr_host_has_initial_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == PID_NS_INIT;
 }
 
 unsigned hr_host_raise_files(void)

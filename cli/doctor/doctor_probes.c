@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
+#include "common/host.h"
 
 #define BTF	 "/sys/kernel/btf/vmlinux"
 #define LOCKDOWN "/sys/kernel/security/lockdown"
@@ -74,6 +75,10 @@ void hr_check_probes(const struct hr_doctor *d, struct hr_check *c)
 	else if (r < 0)
 		hr_check_set(c, HR_HEALTH_WARN, "use Linux 5.8 or newer with CONFIG_BPF_SYSCALL",
 			     "cannot load a BPF program: %s", strerrordesc_np(-r));
+	else if (!hr_host_has_initial_pids())
+		hr_check_set(
+		    c, HR_HEALTH_WARN, "run headraced outside of the container",
+		    "not in the initial pid namespace: `run --probes` would record without probes");
 	else if (is_confidential())
 		hr_check_set(c, HR_HEALTH_WARN, "boot without lockdown=confidentiality",
 			     "%s prevents BPF programs from reading kernel memory", LOCKDOWN);

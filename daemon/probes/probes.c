@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <bpf/libbpf.h>
 #include <linux/io_uring.h>
 
+#include "common/host.h"
 #include "common/ops.h"
 #include "probe.skel.h"
 
@@ -27,9 +27,8 @@
 #define LOG_BYTES	65536u /* maximum bytes of messages from libbpf and the verifier */
 #define LOG_SHOWN_BYTES 1500u  /* an error message contains at most this many of the last bytes */
 /* How many descriptors the programs, maps and links need, with those that only the load needs. */
-#define FILES	    56u
-#define FILES_LEFT  40u		/* how many descriptors remain for other files of headraced */
-#define PID_NS_INIT 0xEFFFFFFCu /* inode of the initial pid namespace (linux/proc_ns.h) */
+#define FILES	   56u
+#define FILES_LEFT 40u /* how many descriptors remain for other files of headraced */
 
 struct hr_probes {
 	struct probe_bpf *skel;
@@ -146,13 +145,11 @@ static void choose(struct hr_probes *p, const struct btf *kernel)
 
 static int check_kernel(char **ret_error)
 {
-	struct stat st;
-
 	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 		return probes_fail(ret_error, -ENOTSUP,
 				   "this kernel has no type information (/sys/kernel/btf/vmlinux)");
 	/* The programs use pids of the initial namespace. */
-	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NS_INIT)
+	if (!hr_host_has_initial_pids())
 		return probes_fail(ret_error, -ENOTSUP, "not in the initial pid namespace");
 	return 0;
 }
