@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cases of a test run: all of them with HEADRACE_LONG=1, which `scripts/test --all` sets."""
 
+import functools
 import os
+import subprocess
 
 LONG = os.environ.get("HEADRACE_LONG") == "1"
 
@@ -15,3 +17,10 @@ def sanitizer_options(env):
     """Sets in env what sanitizers need where a library that they do not know is preloaded or loaded (the shim, DuckDB)."""
     for name, option in (("ASAN_OPTIONS", "verify_asan_link_order=0"), ("TSAN_OPTIONS", "ignore_noninstrumented_modules=1")):
         env[name] = ":".join(filter(None, (os.environ.get(name), option)))
+
+
+@functools.cache
+def has_module(python, module):
+    """Whether this Python finds the module. Imports only the packages that it is in: torch takes seconds."""
+    probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    return subprocess.run([python, "-c", probe, module], capture_output=True, check=False).returncode == 0

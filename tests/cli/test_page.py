@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from harness import HEADRACE, Case, clean_environment, main
+from harness import HEADRACE, Case, clean_environment, has_module, main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "../../examples")
@@ -62,10 +62,6 @@ for file in glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/environ"
     except (PermissionError, ProcessLookupError, FileNotFoundError):
         pass
 """
-
-
-def torch_missing():
-    return subprocess.run([PYTHON, "-c", "import torch, torchvision"], capture_output=True, check=False).returncode != 0
 
 
 class PageCase(Case):
@@ -143,7 +139,7 @@ class Browsers(PageCase):
         return done.stdout
 
     def check_training(self, browser):
-        if torch_missing():
+        if not all(has_module(PYTHON, module) for module in ("torch", "torchvision")):
             self.skipTest("no torch with torchvision")
         self.train(2)
         page = os.path.join(self.dir, "page.html")

@@ -12,7 +12,6 @@ HEADRACE_LONG=1 asks for the long versions, HEADRACE_KEEP=1 keeps the folders fo
 """
 
 import collections
-import functools
 import json
 import os
 import re
@@ -32,7 +31,7 @@ import witness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from suite import LONG, only_all  # noqa: E402,F401
+from suite import LONG, has_module, only_all  # noqa: E402,F401
 
 BUILD = os.path.abspath(os.environ.get("HEADRACE_BUILD", os.path.join(HERE, "../../build-release")))
 HEADRACE = os.path.join(BUILD, "cli", "headrace")
@@ -95,13 +94,6 @@ def need_program(name):
     if path is None:
         raise unittest.SkipTest(f"{name} is not installed")
     return path
-
-
-@functools.cache
-def has_module(python, module):
-    """Whether this Python finds the module. Does not import it, because torch takes seconds."""
-    probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
-    return subprocess.run([python, "-c", probe, module], capture_output=True, check=False).returncode == 0
 
 
 def need_torch():

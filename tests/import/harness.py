@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import only_all, sanitizer_options  # noqa: E402,F401
+from suite import has_module, only_all, sanitizer_options  # noqa: E402,F401
 
 HEADRACE = os.environ["HR_HEADRACE"]
 T0 = 1_700_000_000_000_000  # us

@@ -13,7 +13,7 @@ import textwrap
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import LONG, only_all  # noqa: E402,F401
+from suite import LONG, has_module, only_all  # noqa: E402,F401
 
 PYTHON = os.environ.get("HR_TEST_PYTHON", "/usr/bin/python3")  # another one's torch or Keras can be tried
 MODULES = os.environ["HR_PYTHON"]
@@ -89,6 +89,17 @@ class Case(unittest.TestCase):
         self.dir = self.folder.name
         self.told_at = os.path.join(self.dir, "told")
 
+    def write(self, name, text):
+        """Writes a file of the test's folder. Returns its path."""
+        path = os.path.join(self.dir, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        return path
+
+    def read(self, name):
+        with open(os.path.join(self.dir, name), encoding="utf-8") as file:
+            return file.read()
+
     def environment(self, startup=True, fake=True, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("HEADRACE", "LD_PRELOAD", "PYTHON"))}
         env.update(LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", FAKE_REGIONS=self.told_at)
@@ -101,9 +112,7 @@ class Case(unittest.TestCase):
 
     def run_python(self, text, *flags, python=PYTHON, status=0, env=None, timeout=300):
         """Runs a program; returns its standard output. It must say nothing on standard error, and end with status."""
-        path = os.path.join(self.dir, "program.py")
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(textwrap.dedent(text))
+        path = self.write("program.py", textwrap.dedent(text))
         done = subprocess.run([python, *flags, path], capture_output=True, text=True, timeout=timeout, check=False,
                               cwd=self.dir, env=env or self.environment())
         self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
@@ -116,10 +125,9 @@ class Case(unittest.TestCase):
         return told
 
 
-def need(module, python=PYTHON):
-    done = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
-    if done.returncode != 0:
-        raise unittest.SkipTest(f"{python} has no {module}")
+def need(module):
+    if not has_module(PYTHON, module):
+        raise unittest.SkipTest(f"{PYTHON} has no {module}")
 
 
 def main():

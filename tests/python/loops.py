@@ -1,7 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training loops over real DataLoaders: the beginning of each program, and what was told of its waits and fetches."""
 
-from harness import FETCH, INPUT_WAIT, Case
+import subprocess
+
+from harness import FETCH, INPUT_WAIT, PYTHON, Case
+
+# Runs programs without marks, whose paths it reads: imports torch, which takes a second, once for all of them.
+UNMARKED = """
+import os, runpy, sys
+import torch
+for path in map(str.strip, sys.stdin):
+    pid = os.fork()
+    if pid == 0:
+        os.chdir(os.path.dirname(path))
+        for fd, name in (1, "out"), (2, "err"):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), fd)
+        runpy.run_path(path, run_name="__main__")
+        sys.exit()
+    print(os.waitpid(pid, 0)[1], flush=True)
+"""
 
 PRELUDE = """
 import gc, os, pickle, sys, warnings
@@ -39,13 +56,32 @@ def main():
 
 
 class Loops(Case):
-    def program(self, text, **kwargs):
+    unmarked = None
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.unmarked:
+            cls.unmarked.communicate()
+
+    def run_unmarked(self, text):
+        """Returns what the program prints without marks."""
+        if self.unmarked is None:
+            type(self).unmarked = subprocess.Popen([PYTHON, "-c", UNMARKED], env=self.environment(startup=False, fake=False), text=True,
+                                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        path = self.write("unmarked.py", text)
+        self.unmarked.stdin.write(path + "\n")
+        self.unmarked.stdin.flush()
+        status = self.unmarked.stdout.readline().strip()
+        self.assertEqual((status, self.read("err")), ("0", ""))
+        return self.read("out")
+
+    def program(self, text):
         """Runs main(), which must print the same without marks. Returns what was told, and what it printed."""
         body = "".join(f"    {line}\n" for line in text.strip("\n").splitlines())
         text = PRELUDE + body + '\nif __name__ == "__main__":\n    main()\n'
-        out = self.run_python(text, **kwargs)
+        out = self.run_python(text)
         if out:
-            self.assertEqual(out, self.run_python(text, env=self.environment(startup=False, fake=False), **kwargs))
+            self.assertEqual(out, self.run_unmarked(text))
         return self.told(), out
 
     def waits(self, told, loader):

@@ -127,7 +127,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual(notes, [])
 
     def need_torch(self):
-        if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+        if not harness.has_module("/usr/bin/python3", "torch"):
             self.skipTest("python3-torch is not installed")
 
     def test_two_users_at_once(self):
