@@ -76,6 +76,23 @@ static void precedence(void **state)
 	rig_done(&r);
 }
 
+/* The environment that a program gives itself: the last value of a variable is its rank. */
+static void ranks_change(void **state)
+{
+	struct rig r;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=5", "LOCAL_RANK=1"}});
+	env(&r, p, "RANK=6");
+	env(&r, p, "LOCAL_RANK=2");
+	env(&r, p, "SLURM_PROCID=7"); /* of lower precedence */
+	assert_int_equal(row(&r, p)->rank_plus1, 7);
+	assert_int_equal(row(&r, p)->local_rank_plus1, 3);
+	rig_done(&r);
+}
+
 static void forked_workers(void **state)
 {
 	struct rig r;
@@ -414,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(precedence),
+	    cmocka_unit_test(ranks_change),
 	    cmocka_unit_test(forked_workers),
 	    cmocka_unit_test(workers_that_report_their_number),
 	    cmocka_unit_test(spawned_and_forkserver_workers),

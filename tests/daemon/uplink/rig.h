@@ -62,6 +62,17 @@ void rig_pause_ms(unsigned ms);
 		}                                                                                  \
 	} while (0)
 
+/* `condition` is about `seen`, what the collector has seen. */
+#define WAIT_UNTIL_SEEN(collector, condition)                                                      \
+	do {                                                                                       \
+		fake_look(collector, &seen);                                                       \
+		for (unsigned ms_ = 0; !(condition); ms_ += 5, fake_look(collector, &seen)) {      \
+			if (ms_ > WAIT_MS)                                                         \
+				fail_msg("%s", #condition);                                        \
+			rig_pause_ms(5);                                                           \
+		}                                                                                  \
+	} while (0)
+
 /* For WAIT_FOR. */
 #define ALL_SENT (now.searches > 1 && now.streams == 0 && now.unseen == 0 && now.frames == 0)
 

@@ -42,10 +42,7 @@ static void a_stream_is_sent_as_it_grows(void **state)
 	rig_end_stream(&rig);
 	WAIT_FOR(&rig, ALL_SENT && now.own_frames == 102 && now.own_acked == 102);
 	assert_int_equal(frame_disk_bytes(rig.folder), 0);
-	do {
-		rig_pause_ms(5);
-		fake_look(f, &seen);
-	} while (seen.pongs <= 2);
+	WAIT_UNTIL_SEEN(f, seen.pongs > 2);
 	assert_int_equal(seen.connections, 1);
 	assert_int_equal(seen.opens, 1);
 	assert_int_equal(seen.doubles, 0);

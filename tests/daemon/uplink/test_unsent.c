@@ -46,10 +46,7 @@ static void tried_again(void **state, const char *reason, const char *says)
 	f = rig_collector(&rig,
 			  (struct fake_options){.store = rig_store(&rig, "a"), .nack = reason});
 	rig_start(&rig);
-	while (seen.opens < 3) {
-		rig_pause_ms(10);
-		fake_look(f, &seen);
-	}
+	WAIT_UNTIL_SEEN(f, seen.opens >= 3);
 	assert_int_equal(rig_stats(&rig).aside, 0);
 	assert_int_equal(rig_stats(&rig).frames, 4 + 1);
 	WAIT_FOR(&rig, strcmp(now.error, says) == 0 || says[0] == '\0');
@@ -204,10 +201,7 @@ static void a_silent_collector_is_left(void **state)
 						      .promised_ms = 50});
 	rig_open_stream(&rig, "job");
 	rig_start(&rig);
-	while (seen.hellos < 2) {
-		rig_pause_ms(10);
-		fake_look(f, &seen);
-	}
+	WAIT_UNTIL_SEEN(f, seen.hellos >= 2);
 	assert_non_null(strstr(rig_stats(&rig).error, "has sent nothing"));
 	fake_stop(f);
 	rig_done(&rig);
@@ -228,10 +222,7 @@ static void a_collector_that_acknowledges_nothing_is_left(void **state)
 	rig_add_frames(&rig, 3, 1000);
 	rig.config.owed_ms = 300;
 	rig_start(&rig);
-	while (seen.hellos < 2) {
-		rig_pause_ms(10);
-		fake_look(f, &seen);
-	}
+	WAIT_UNTIL_SEEN(f, seen.hellos >= 2);
 	assert_non_null(strstr(rig_stats(&rig).error, "has acknowledged nothing"));
 	fake_stop(f);
 	rig_done(&rig);
