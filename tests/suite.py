@@ -4,6 +4,7 @@
 import functools
 import os
 import subprocess
+import time
 
 LONG = os.environ.get("HEADRACE_LONG") == "1"
 
@@ -17,6 +18,16 @@ def sanitizer_options(env):
     """Sets in env what sanitizers need where a library that they do not know is preloaded or loaded (the shim, DuckDB)."""
     for name, option in (("ASAN_OPTIONS", "verify_asan_link_order=0"), ("TSAN_OPTIONS", "ignore_noninstrumented_modules=1")):
         env[name] = ":".join(filter(None, (os.environ.get(name), option)))
+
+
+def wait_for(what, condition, seconds=300, runs=lambda: True):
+    """Returns what condition() returns as soon as that is true. Fails if runs() is false. `seconds` only ends a test that hangs."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert runs() or condition(), f"ended too early: {what}"
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.01)
+    return found
 
 
 @functools.cache

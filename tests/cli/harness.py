@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import has_module, only_all, sanitizer_options  # noqa: E402,F401
+from suite import has_module, only_all, sanitizer_options, wait_for  # noqa: E402,F401
 
 HEADRACE = os.environ["HR_HEADRACE"]
 GENERATOR = os.environ["HR_GENERATOR"]
@@ -92,8 +92,7 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout), done.stderr
 
-    def wait_for(self, what, condition, seconds=300):
-        return wait_for(what, condition, seconds)
+    wait_for = staticmethod(wait_for)
 
     def wait_lines(self, path, count):
         """Until a file has this many lines."""
@@ -183,17 +182,6 @@ def kill(pid):
     """Kills it, and returns once its files are closed: a dead process loses its command line first."""
     os.kill(pid, signal.SIGKILL)
     wait_dead(pid)
-
-
-def wait_for(what, condition, seconds=300):
-    """Returns what condition() returns as soon as that is true. `seconds` only ends a test that hangs."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"waited {seconds} s for {what}")
 
 
 def state(pid):

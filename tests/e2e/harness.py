@@ -31,7 +31,7 @@ import witness
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from suite import LONG, has_module, only_all  # noqa: E402,F401
+from suite import LONG, has_module, only_all, wait_for  # noqa: E402,F401
 
 BUILD = os.path.abspath(os.environ.get("HEADRACE_BUILD", os.path.join(HERE, "../../build-release")))
 HEADRACE = os.path.join(BUILD, "cli", "headrace")
@@ -105,16 +105,6 @@ def need_modules(*modules):
     """Skips if TEST_PYTHON does not find these modules."""
     if not all(has_module(TEST_PYTHON, module) for module in modules):
         raise unittest.SkipTest(f"{TEST_PYTHON} has no {' or '.join(modules)}: set HR_TEST_PYTHON to a Python that has")
-
-
-def wait_until(condition, what, runs=lambda: True):
-    """Returns the first true value of condition(). Fails if runs() becomes false, or after LIMIT seconds."""
-    deadline = time.monotonic() + LIMIT
-    while not (value := condition()):
-        assert runs() or condition(), f"ended too early: {what}"
-        assert time.monotonic() < deadline, f"not within {LIMIT} s: {what}"
-        time.sleep(0.01)
-    return value
 
 
 def free_port():
@@ -243,7 +233,7 @@ def remove_cgroup(path):
             return False
         return True
 
-    wait_until(removed, f"{path} has no process")
+    wait_for(f"{path} to have no process", removed)
 
 
 def run(argv, env, timeout=300, cwd=None, stdin=subprocess.DEVNULL):

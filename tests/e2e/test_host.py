@@ -35,11 +35,7 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        harness.wait_until(
-            lambda: os.path.exists(self.env_path),
-            "headrace run has started",
-            lambda: self.runner.poll() is None,
-        )
+        harness.wait_for("headrace run to start", lambda: os.path.exists(self.env_path), runs=lambda: self.runner.poll() is None)
 
     def environment(self):
         """What a child of `headrace run` sees."""

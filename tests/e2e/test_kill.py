@@ -57,15 +57,15 @@ class Kill(Loader):
             return []
 
     def wait_for_reads(self, number):
-        harness.wait_until(
-            lambda: sum(returned for _, _, returned in self.slots()) >= number,
+        harness.wait_for(
             f"{number} reads",
-            lambda: self.child.poll() is None,
+            lambda: sum(returned for _, _, returned in self.slots()) >= number,
+            runs=lambda: self.child.poll() is None,
         )
 
     def wait_for_quiet(self):
         """Until neither the job nor headrace has a process left."""
-        harness.wait_until(lambda: not self.folder.processes(), "the end of all processes")
+        harness.wait_for("the end of all processes", lambda: not self.folder.processes())
 
     def recorded(self, least):
         """Waits until headraced has recorded so many bytes, {pid: bytes}, of each process that has not ended. Returns their pids."""
@@ -76,7 +76,7 @@ class Kill(Loader):
             done = {row["pid"] for row in rows if row["bytes"] >= least.get(row["pid"], 1 << 60)}
             return done if all(pid in done or not os.path.exists(f"/proc/{pid}") for pid in least) else None
 
-        return harness.wait_until(recorded, f"recorded: {least}", lambda: self.child.poll() is None)
+        return harness.wait_for(f"the record of {least}", recorded, runs=lambda: self.child.poll() is None)
 
     def reads(self, traced):
         return traced.value(
@@ -97,9 +97,7 @@ class Kill(Loader):
         for reads in (500, 4000, 9000):
             self.wait_for_reads(reads)
             # The keeper may not have started the next one yet.
-            for pid in harness.wait_until(
-                self.folder.daemons, "headraced", lambda: self.child.poll() is None
-            ):
+            for pid in harness.wait_for("headraced", self.folder.daemons, runs=lambda: self.child.poll() is None):
                 harness.kill(pid, signal.SIGKILL)
         self.assertEqual(self.child.wait(timeout=300), 0)
         self.wait_for_quiet()

@@ -155,9 +155,9 @@ class Record(harness.Case):
                   f"    open({self.folder.data!r} + '/a', 'wb', buffering=0).write(b'abc')\n"
                   f"    os.kill(os.getpid(), {int(signal.SIGKILL)})\n", status=-signal.SIGKILL)
         traced = harness.Traced(self.folder, store)
-        harness.wait_until(lambda: not self.folder.processes("headrace"), "the end of headrace")
+        harness.wait_for("the end of headrace", lambda: not self.folder.processes("headrace"))
         self.assertEqual(traced.value("SELECT sum(bytes)::INT FROM events WHERE class = 'write' AND path LIKE '%/a'"), 3)
-        harness.wait_until(lambda: not self.folder.processes("headraced"), "the end of headraced")
+        harness.wait_for("the end of headraced", lambda: not self.folder.processes("headraced"))
 
     def test_a_killed_command(self):
         """A warning states when the recording is complete, which has all of the time of `with`."""
@@ -170,7 +170,7 @@ class Record(harness.Case):
                          f"        out.write(b'defg')\n"
                          f"open({self.folder.data!r} + '/a', 'ab', buffering=0).write(b'x')\n")
         self.assertIn(b"signal 9 ended the command", done.stderr)
-        harness.wait_until(lambda: not self.folder.processes("headraced"), "the end of headraced")
+        harness.wait_for("the end of headraced", lambda: not self.folder.processes("headraced"))
         self.assertEqual(harness.Traced(self.folder, store).value("SELECT sum(bytes)::INT FROM events WHERE class = 'write' AND path LIKE '%/a'"), 7)
 
     def test_options(self):

@@ -145,7 +145,7 @@ class Loop(harness.Case):
             shown = self.looks()
             return shown if shown and shown["all"]["steps_per_s"] > 0 else None
 
-        return harness.wait_until(look, "steps", lambda: job.poll() is None)
+        return harness.wait_for("steps", look, runs=lambda: job.poll() is None)
 
 
 class Waits(Loop):
@@ -159,7 +159,7 @@ class Waits(Loop):
         for sums in (row, look["all"]):
             self.assertTrue(0 < sums["input_wait"] <= 1, sums)
         pattern = r"\d+ % input wait, [\d.]+ steps/s"
-        harness.wait_until(lambda: re.search(pattern, self.top("--count", "1").stdout.decode()), pattern, lambda: job.poll() is None)
+        harness.wait_for(pattern, lambda: re.search(pattern, self.top("--count", "1").stdout.decode()), runs=lambda: job.poll() is None)
         said, summary = job.communicate(b"x")
         self.assertEqual(job.returncode, 0)
         steps, waited, within, loop, loop_within = (int(n) / 1e9 for n in said.split())
