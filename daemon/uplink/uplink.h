@@ -46,9 +46,10 @@ struct hr_uplink_config {
 	 * HR_UPLINK_NEVER: never.
 	 */
 	uint64_t recover_ms;
-	/* For the next two times, 0 is the default; tests use shorter ones. */
-	uint64_t better_ms; /* time until the uplink tries a better collector again */
-	uint64_t scan_ms;   /* time between searches for streams */
+	/* For the next three times, 0 is the default; tests use shorter ones. */
+	uint64_t better_ms;  /* time until the uplink tries a better collector again */
+	uint64_t scan_ms;    /* time between searches for streams */
+	uint64_t waiting_ms; /* resolution of `oldest_ns` */
 	/* The uplink reconnects if a collector has not answered for this long. */
 	uint64_t owed_ms;
 };

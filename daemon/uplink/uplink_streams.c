@@ -11,6 +11,8 @@
 #include "common/now.h"
 #include "daemon/node/recover.h"
 
+#define WAITING_MS 1000u /* the default of `waiting_ms` */
+
 /* ---- waiting time of frames ------------------------------------------------------------------ */
 
 static void thin_out(struct hr__sending *s)
@@ -23,10 +25,12 @@ static void thin_out(struct hr__sending *s)
 }
 
 /* Stores that frame `seq` was the newest at the time `ms`. */
-static void add_point(struct hr__sending *s, uint64_t seq, uint64_t ms)
+static void add_point(const struct hr_uplink *u, struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
-	if (s->n_points && ms < s->points[s->n_points - 1].ms + 1000)
-		return; /* one element per second is enough */
+	uint64_t apart_ms = u->c.waiting_ms ? u->c.waiting_ms : WAITING_MS;
+
+	if (s->n_points && ms < s->points[s->n_points - 1].ms + apart_ms)
+		return;
 	if (s->n_points == HR__UPLINK_POINTS)
 		thin_out(s);
 	s->points[s->n_points].seq = seq;
@@ -119,7 +123,7 @@ static struct hr__sending *uplink_streams_add(struct hr_uplink *u, struct hr_spo
 	s->newest = st->last_seq;
 	if (st->acked > s->acked)
 		s->acked = st->acked < s->newest ? st->acked : s->newest;
-	add_point(s, s->newest, age < now ? now - age : 0);
+	add_point(u, s, s->newest, age < now ? now - age : 0);
 	s->next = u->streams;
 	u->streams = s;
 	u->known++;
@@ -283,7 +287,7 @@ void hr__streams_wake(struct hr_uplink *u)
 	if (!s) /* this process writes no stream, or all of its stream was sent */
 		return;
 	if (live.mark != s->newest)
-		add_point(s, live.mark, hr__uplink_now(u));
+		add_point(u, s, live.mark, hr__uplink_now(u));
 	s->newest = live.mark;
 	s->ends = !live.open;
 	hr__streams_settle(u, s);

@@ -254,6 +254,28 @@ static void other_versions_are_understood_or_said(void **state)
 	rig_done(&rig);
 }
 
+/* With more frames, one after the other, than the uplink keeps times for, the oldest one stays the oldest. */
+static void the_oldest_frame_waits_the_longest(void **state)
+{
+	uint64_t before_ns = 0;
+	struct rig rig;
+
+	rig_init(&rig, state);
+	rig.to[0] = (struct hr_address){.host = "127.0.0.1", .port = rig_dead_port()};
+	rig.config.n_collectors = 1;
+	rig.config.waiting_ms = 1;
+	rig_open_stream(&rig, "job");
+	rig_start(&rig);
+	for (unsigned i = 0; i < 40; i++) {
+		WAIT_FOR(&rig, now.frames == i + 1 && now.oldest_ns > 0);
+		assert_true(rig_stats(&rig).oldest_ns >= before_ns);
+		before_ns = rig_stats(&rig).oldest_ns;
+		rig_pause_ms(2);
+		rig_add_frames(&rig, 1, 100);
+	}
+	rig_done(&rig);
+}
+
 static void nobody_there_is_said_and_waited_for(void **state)
 {
 	struct fake *f;
@@ -289,6 +311,7 @@ int main(void)
 	    CASE(a_silent_collector_is_left),
 	    CASE(a_collector_that_acknowledges_nothing_is_left),
 	    CASE(other_versions_are_understood_or_said),
+	    CASE(the_oldest_frame_waits_the_longest),
 	    CASE(nobody_there_is_said_and_waited_for),
 	};
 
