@@ -133,11 +133,18 @@ static void test_ended_first(void **state)
 	const char *store = help_path(state, "store");
 
 	make(store, "silent", "n1", 1000, false, START);
+	for (unsigned i = 0; i < 2; i++) { /* one node has not ended: the job is not over */
+		const char *job = i == 0 ? "first" : "second";
+
+		make(store, job, "n1", 10, i == 0, START);
+		make(store, job, "n2", 10, i == 1, START);
+	}
 	make(store, "ended", "n1", 1000, true, START + HOUR_NS);
 	now_ns = START + 9 * HOUR_NS;
 	assert_int_equal(once(store, 0, 60000).jobs, 1);
 	assert_false(there(store, "ended", "n1"));
-	assert_true(there(store, "silent", "n1"));
+	assert_true(there(store, "silent", "n1") && there(store, "first", "n1") &&
+		    there(store, "second", "n2"));
 }
 
 /* A late frame finds the mark; a new one goes on behind it. Whoever reads meanwhile has descriptors of their own. */

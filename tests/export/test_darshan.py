@@ -97,7 +97,10 @@ class Exported(harness.Case):
         self.assertEqual(list(darshan_model.differences(log, model)), [])
         self.assertEqual(log.partial, set())
         moved = {name: [0, 0] for name in ("heatmap:POSIX", "heatmap:STDIO")}
+        lasted_s = log.job["end_s"] - log.job["start_s"] + (log.job["end_ns"] - log.job["start_ns"]) / 1e9
         for row in log.heat:
+            bins = len(row["reads"])  # as few as cover the job
+            self.assertTrue((bins - 1) * row["bin_s"] < lasted_s <= bins * row["bin_s"], (row, lasted_s))
             moved[row["name"]][0] += sum(row["reads"])
             moved[row["name"]][1] += sum(row["writes"])
         for name, records in (("heatmap:POSIX", log.posix), ("heatmap:STDIO", log.stdio)):
