@@ -124,6 +124,7 @@ class Checkpoint(Case):
                 torch.save(state, "nowhere/x.pt")
             except (RuntimeError, OSError):
                 pass
+            torch.save(state, "next.pt")
             assert torch.equal(torch.load("plain.pt")["a"], state["a"])
             torch.load(f="path.pt", map_location="cpu")
             torch.load(memory)
@@ -131,13 +132,15 @@ class Checkpoint(Case):
                 torch.load("missing.pt")
             except FileNotFoundError:
                 pass
+            torch.load("next.pt")
         """)
         told = self.told()
         self.assertEqual([(r["name"], (r["args"] or {}).get("path")) for r in told.of(CHECKPOINT)], [
             ("torch.save", "plain.pt"), ("torch.save", "path.pt"), ("torch.save", "open.pt"), ("torch.save", None),
-            ("torch.save", "nowhere/x.pt")])
+            ("torch.save", "nowhere/x.pt"), ("torch.save", "next.pt")])
         self.assertEqual([(r["name"], (r["args"] or {}).get("path")) for r in told.of(RESTORE)], [
-            ("torch.load", "plain.pt"), ("torch.load", "path.pt"), ("torch.load", None), ("torch.load", "missing.pt")])
+            ("torch.load", "plain.pt"), ("torch.load", "path.pt"), ("torch.load", None), ("torch.load", "missing.pt"),
+            ("torch.load", "next.pt")])
 
     def test_what_is_the_programs_own_is_not_asked(self):
         self.run_python("""

@@ -229,6 +229,19 @@ class Steps(unittest.TestCase):
         self.ask(second)
         self.assertEqual(self.reported(), "s5")
 
+    def test_a_second_loader_joins(self):
+        """A batch of another loader, too, for some steps: the first one still leads."""
+        first, second = self.iterate(self.loader()), self.iterate(self.loader())
+        self.ask(first)
+        self.optimize()
+        for _ in range(2):
+            self.ask(first)
+            self.ask(second)
+            self.optimize()
+        self.ask(first)
+        self.optimize()
+        self.assertEqual(self.reported(), "e0@1 s0@3 s1 s2 s3")
+
     def test_no_loader_at_all(self):
         """A step lasts from one optimizer's step to the next; the first one begins with it."""
         for _ in range(3):
