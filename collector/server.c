@@ -153,22 +153,17 @@ static int write_holder(const struct server *s)
 	return r;
 }
 
-/* Locks a store that was read-only. Returns false if it still is, or is locked by others. */
+/* Locks a store that was read-only for writing. Returns false if that is not possible now. */
 static bool hold_for_writing(struct server *s)
 {
-	int r;
+	int r = hr_store_hold_writable(s->store, &s->hold_fd);
 
-	if (faccessat(AT_FDCWD, s->store, W_OK, AT_EACCESS) < 0)
-		return false;
-	close(s->hold_fd); /* releases the read-only lock */
-	s->hold_fd = -1;
-	r = hr_store_hold(s->store, &s->hold_fd);
 	if (r == 0) {
 		s->read_only = false;
 		hr_log(HR_LOG_INFO, "the store %s is writable again", s->store);
 		return true;
 	}
-	if (r != -EROFS || hr_store_hold_read_only(s->store, &s->hold_fd) < 0) {
+	if (r == -EBUSY) {
 		hr_log(HR_LOG_ERROR, "cannot use the store %s: %s", s->store, strerrordesc_np(-r));
 		s->status = HR_EXIT_STORE;
 		begin_to_stop(s);

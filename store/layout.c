@@ -466,6 +466,31 @@ int hr_store_hold_read_only(const char *path, int *ret_fd)
 	return r;
 }
 
+int hr_store_hold_writable(const char *path, int *fd)
+{
+	struct flock shared = whole_file(F_RDLCK), own = whole_file(F_WRLCK);
+	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), writable;
+
+	if (dir_fd < 0)
+		return -errno;
+	writable = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDWR);
+	close(dir_fd);
+	if (writable < 0)
+		return writable;
+	/* Two descriptors can have read locks at a time, and a lock is changed in one step. */
+	if (fcntl(writable, F_OFD_SETLK, &shared) < 0) {
+		int r = -errno;
+
+		close(writable);
+		return r;
+	}
+	close(*fd);
+	*fd = writable;
+	if (fcntl(*fd, F_OFD_SETLK, &own) < 0)
+		return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	return 0;
+}
+
 int hr_store_write_holder(const char *path, const char *text)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;

@@ -107,10 +107,17 @@ int hr_store_check(const char *path);
 int hr_store_hold(const char *path, int *ret_fd);
 
 /*
- * Like hr_store_hold, for a store on a read-only file system. If this becomes writable, close
- * *ret_fd and call hr_store_hold. -ENOENT: no store; -EBUSY: another collector holds it.
+ * Like hr_store_hold, for a store on a read-only file system. -ENOENT: no store; -EBUSY: another
+ * collector holds it.
  */
 int hr_store_hold_read_only(const char *path, int *ret_fd);
+
+/*
+ * Makes the lock of hr_store_hold_read_only that of hr_store_hold, when the file system has become
+ * writable. The store is locked all the time, and *fd remains valid after an error. -EROFS: it is
+ * still read-only; -EBUSY: another collector has locked it in the same way.
+ */
+int hr_store_hold_writable(const char *path, int *fd);
 
 /* Writes a line for users whose run is refused: "tcp://127.0.0.1:4747 (pid 17 on n1)". */
 int hr_store_write_holder(const char *path, const char *text);

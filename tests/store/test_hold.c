@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,55 @@ static void test_hold_beside_a_run(void **state)
 	assert_int_equal(help_append_loss(w, 1), 0);
 	assert_int_equal(hr_writer_open_held(store, &id, &same, NULL), -EBUSY);
 	assert_int_equal(hr_writer_close(w), 0);
+	close(fd);
+}
+
+struct watched {
+	const char *store;
+	unsigned turn; /* atomic; odd: the store is held */
+	bool end;      /* atomic */
+	unsigned looks,
+	    free; /* of looks at a store that is held: all, and those that found it free */
+};
+
+static void *watch(void *self)
+{
+	struct watched *w = self;
+	char text[64];
+
+	while (!__atomic_load_n(&w->end, __ATOMIC_ACQUIRE)) {
+		unsigned turn = __atomic_load_n(&w->turn, __ATOMIC_ACQUIRE);
+		bool found = hr_store_holder(w->store, text, sizeof(text));
+
+		if (turn % 2 == 1 && __atomic_load_n(&w->turn, __ATOMIC_ACQUIRE) == turn)
+			w->free += !found;
+	}
+	return NULL;
+}
+
+/* A store that becomes writable is locked all the time. */
+static void test_hold_writable(void **state)
+{
+	struct watched w = {.store = help_path(state, "store")};
+	pthread_t watcher;
+	int fd, other;
+
+	assert_int_equal(hr_store_create(w.store), 0);
+	assert_int_equal(hr_store_hold_read_only(w.store, &fd), 0);
+	__atomic_add_fetch(&w.turn, 1, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_create(&watcher, NULL, watch, &w), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(hr_store_hold_writable(w.store, &fd), 0);
+		assert_int_equal(hr_store_hold(w.store, &other), -EBUSY);
+		assert_int_equal(hr_store_hold_read_only(w.store, &other), -EBUSY);
+		__atomic_add_fetch(&w.turn, 1, __ATOMIC_RELEASE);
+		close(fd);
+		assert_int_equal(hr_store_hold_read_only(w.store, &fd), 0);
+		__atomic_add_fetch(&w.turn, 1, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&w.end, true, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(watcher, NULL), 0);
+	assert_int_equal(w.free, 0);
 	close(fd);
 }
 
@@ -177,6 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_hold, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_hold_beside_a_run, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_hold_writable, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_rewind, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_rewind_of_a_new_stream, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_retired, help_setup, help_teardown),
