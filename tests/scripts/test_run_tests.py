@@ -101,12 +101,19 @@ class Runner(unittest.TestCase):
         self.run_tests(test("good", "exit 0"), "--only", "no_such_test", status=1)
 
     def test_a_report_of_a_sanitizer_fails_the_test_that_passed(self):
-        report = 'echo "runtime error: x" > "${UBSAN_OPTIONS#log_path=}.1"'
-        warning = 'echo "is not instrumented" > "${ASAN_OPTIONS#log_path=}.1"'
-        tests = test("reported", report, labels="unit") + test("warned", warning, labels="fuzz")
+        path = 'path="${UBSAN_OPTIONS#log_path=}.1"\n'
+        tests = test("reported", f"{path} echo 'runtime error: x' > $path", labels="unit")
+        tests += test("warned", f"{path} echo 'is not instrumented' > $path", labels="fuzz")
         lines, everything = self.run_tests(tests, "--only", "reported|warned", status=1)
         self.assertEqual(lines, ["FAILED   asan: reported", "0 flaky", "1 passed, 1 failed, 0 skipped"])
         self.assertIn("runtime error: x", everything)
+
+    def test_leaks_of_a_test_that_failed_do_not_count(self):
+        leak = 'echo "ERROR: LeakSanitizer" > "${UBSAN_OPTIONS#log_path=}.1"\n'
+        ends = 'echo "$ASAN_OPTIONS" | sed -n "s/.*:exitcode=/exit /p" > ends\n. ./ends\n'
+        tests = test("flaky", f"if mkdir once; then {leak} exit 1; fi", labels="unit") + test("leaks", leak + ends, labels="unit")
+        lines, _ = self.run_tests(tests, "--only", "flaky|leaks", status=1)
+        self.assertEqual([line.split(":")[:2] for line in lines[:2]], [["FLAKY    asan", " flaky"], ["FAILED   asan", " leaks"]])
 
     def test_processes_that_a_test_leaves_are_ended(self):
         leaves = 'setsid sh -c "echo \\$\\$ > left; exec sleep 10000" &\nuntil [ -s left ]; do sleep 0.01; done'
