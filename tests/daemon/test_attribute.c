@@ -239,7 +239,7 @@ static void spawned_and_forkserver_workers(void **state)
 static void a_laptop_run_has_workers_without_rank(void **state)
 {
 	struct rig r;
-	uint64_t shell, root, w, helper;
+	uint64_t shell, root, w, helper, another;
 
 	(void)state;
 	rig_init(&r);
@@ -262,6 +262,11 @@ static void a_laptop_run_has_workers_without_rank(void **state)
 		       &(struct rig_hello){.pid = 13, .ppid = 9, .forked = true, .parent = shell});
 	reads(&r, w, false);
 	assert_int_equal(row(&r, w)->worker_plus1, 0); /* a shell's subshell is none */
+	another = rig_attach(&r, &(struct rig_hello){.pid = 14, .ppid = 9});
+	w = rig_attach(
+	    &r, &(struct rig_hello){.pid = 15, .ppid = 14, .forked = true, .parent = another});
+	reads(&r, w, false);
+	assert_int_equal(row(&r, w)->worker_plus1, 1); /* the first one of another program */
 	rig_done(&r);
 }
 
