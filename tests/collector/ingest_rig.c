@@ -55,6 +55,7 @@ static void take(void *context, const struct hr_answer *a)
 		break;
 	case HR_ANSWER_ACK:
 		e->acks++;
+		e->acked = a->mark;
 		break;
 	case HR_ANSWER_NACK:
 		e->nacks++;

@@ -30,6 +30,7 @@ struct end {
 	char reason[32], text[256];
 	unsigned opened, acks, nacks;
 	uint64_t mark;
+	uint64_t acked; /* mark of the last acknowledgement */
 	size_t released;
 	bool gone;
 };
