@@ -396,21 +396,34 @@ static bool file_locked(int dir_fd, const char *name)
 	return locked;
 }
 
-int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
+/* Takes the lock, or changes the one that `fd` has, in one step. -EBUSY: another has the file. */
+static int lock_whole(int fd, short type)
 {
-	struct flock lock = whole_file(F_WRLCK);
-	int fd = hr_store_open_file(dir_fd, name, O_RDWR | flags);
+	struct flock lock = whole_file(type);
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+/* Opens a file and takes this lock of it. */
+static int open_locked(int dir_fd, const char *name, int flags, short type, int *ret_fd)
+{
+	int fd = hr_store_open_file(dir_fd, name, flags), r;
 
 	if (fd < 0)
 		return fd;
-	if (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
-		int r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-
+	r = lock_whole(fd, type);
+	if (r == 0)
+		*ret_fd = fd;
+	else
 		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
+	return r;
+}
+
+int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
+{
+	return open_locked(dir_fd, name, O_RDWR | flags, F_WRLCK, ret_fd);
 }
 
 bool hr_stream_locked(int stream_fd)
@@ -443,52 +456,33 @@ int hr_store_hold(const char *path, int *ret_fd)
 
 int hr_store_hold_read_only(const char *path, int *ret_fd)
 {
-	struct flock lock =
-	    whole_file(F_RDLCK); /* a write lock needs a file that is open for writing */
-	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1, r;
+	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
 
 	if (dir_fd < 0)
 		return -errno;
 	r = hr__store_version(dir_fd);
 	if (r == 0 && hr__store_held(dir_fd))
 		r = -EBUSY;
-	if (r == 0) {
-		fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDONLY);
-		r = fd < 0 ? fd : 0;
-	}
-	if (r == 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0)
-		r = errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+	if (r == 0) /* a write lock needs a file that is open for writing */
+		r = open_locked(dir_fd, HR__STORE_FILE, O_RDONLY, F_RDLCK, ret_fd);
 	close(dir_fd);
-	if (r == 0)
-		*ret_fd = fd;
-	else if (fd >= 0)
-		close(fd);
 	return r;
 }
 
 int hr_store_hold_writable(const char *path, int *fd)
 {
-	struct flock shared = whole_file(F_RDLCK), own = whole_file(F_WRLCK);
-	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), writable;
+	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), writable, r;
 
 	if (dir_fd < 0)
 		return -errno;
-	writable = hr_store_open_file(dir_fd, HR__STORE_FILE, O_RDWR);
+	/* Two descriptors can have read locks at a time. */
+	r = open_locked(dir_fd, HR__STORE_FILE, O_RDWR, F_RDLCK, &writable);
 	close(dir_fd);
-	if (writable < 0)
-		return writable;
-	/* Two descriptors can have read locks at a time, and a lock is changed in one step. */
-	if (fcntl(writable, F_OFD_SETLK, &shared) < 0) {
-		int r = -errno;
-
-		close(writable);
+	if (r < 0)
 		return r;
-	}
 	close(*fd);
 	*fd = writable;
-	if (fcntl(*fd, F_OFD_SETLK, &own) < 0)
-		return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-	return 0;
+	return lock_whole(*fd, F_WRLCK);
 }
 
 int hr_store_write_holder(const char *path, const char *text)

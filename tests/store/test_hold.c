@@ -60,8 +60,7 @@ struct watched {
 	const char *store;
 	unsigned turn; /* atomic; odd: the store is held */
 	bool end;      /* atomic */
-	unsigned looks,
-	    free; /* of looks at a store that is held: all, and those that found it free */
+	unsigned free; /* how often it was found free while it was held */
 };
 
 static void *watch(void *self)
