@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host.h - this machine: its name, its boot, pid namespaces, the limit of open files, its programs; any thread */
+/* host.h - this machine: name, boot, pid namespaces, limit of open files, programs; any thread */
 #ifndef HEADRACE_COMMON_HOST_H
 #define HEADRACE_COMMON_HOST_H
 

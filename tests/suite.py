@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cases of a test run: all of them with HEADRACE_LONG=1, which `scripts/test --all` sets."""
+"""What the tests in Python share. With HEADRACE_LONG=1, which `scripts/test --all` sets, all cases run."""
 
 import functools
 import os

@@ -432,12 +432,13 @@ class Counts(harness.Case):
                          [data[key] for key in ("operations", "reads", "writes")])
         self.assertEqual([int(lines[what]["bytes"]) for what in ("all", "read", "write")],
                          [want["read_bytes"] + want["written_bytes"], want["read_bytes"], want["written_bytes"]])
+        times = {"read_s": data["read_ns"], "write_s": data["write_ns"], "io_s": data["io_ns"],
+                 "meta_s": data["io_ns"] - data["read_ns"] - data["write_ns"]}
         for name in ("ranks", "workers"):
             row = self.query(name)[0][0]
             self.assertEqual([int(row[key]) for key in ("ops", "bytes_read", "bytes_written")],
                              [data["operations"], want["read_bytes"], want["written_bytes"]], name)
-            for part, ns in ("read_s", data["read_ns"]), ("write_s", data["write_ns"]), ("io_s", data["io_ns"]), (
-                    "meta_s", data["io_ns"] - data["read_ns"] - data["write_ns"]):
+            for part, ns in times.items():
                 self.assertAlmostEqual(float(row[part]) * 1e9, ns, delta=1, msg=(name, part))
         jobs = self.query("SELECT end_ns - start_ns AS ns FROM jobs")[0]
         self.assertEqual(int(jobs[0]["ns"]), self.summary()["span_ns"])

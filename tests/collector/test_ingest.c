@@ -256,8 +256,8 @@ static void sync_fails(void **state, unsigned sync_each)
 	atomic_store(&ingest_failing_syncs, 1);
 	end_losses(&e, 6, 6);
 	end_nacked(&e, 1, "full");
-	assert_int_equal(e.mark, 5);  /* 6 can be read, and nobody knows whether it is on disk */
-	assert_int_equal(e.acked, 5); /* nor did it say so before the sync */
+	assert_int_equal(e.mark, 5);  /* 6 can be read, but may not be on disk */
+	assert_int_equal(e.acked, 5); /* nor did it acknowledge more before the sync */
 	assert_true(e.last.alarm && !e.last.closed && e.last.retry_ms > 0);
 	end_losses(&e, 7, 8);
 	end_losses(&e, 6, 8);

@@ -111,9 +111,7 @@ class Keras(Case):
     def test_the_real_one(self):
         harness.need("keras")
         harness.need("tensorflow")
-        path = os.path.join(self.dir, "program.py")
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(REAL)
+        path = self.write("program.py", REAL)
         done = subprocess.run([PYTHON, path], env=self.environment(TF_CPP_MIN_LOG_LEVEL="3"), cwd=self.dir, check=False,
                               capture_output=True, text=True, timeout=300)  # it says much on standard error
         self.assertEqual(done.returncode, 0, done.stderr)

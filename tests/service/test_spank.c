@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slurm's plugin with stand-ins for Slurm's functions: the environment of a task is that of this process. */
+/* Slurm's plugin with stand-ins for Slurm: a task's environment is that of this process. */
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 
@@ -17,7 +17,6 @@
 #include <cmocka.h>
 
 static char folder[64], library[96], socket_path[96], settings[96];
-static char *arguments[3];
 static struct spank_option *option;
 
 /* ---- Slurm ----------------------------------------------------------------------------------- */
@@ -131,18 +130,15 @@ static int teardown(void **state)
 /* Starts a task of a step for which srun has this value of --headrace; NULL: none. */
 static void start_task(const char *headrace)
 {
-	static char words[3][128];
-	int n = 0;
+	char words[3][128], *arguments[] = {words[0], words[1], words[2]};
 
-	snprintf(words[n++], 128, "library=%s", library);
-	snprintf(words[n++], 128, "socket=%s", socket_path);
-	snprintf(words[n++], 128, "settings=%s", settings);
-	for (int i = 0; i < n; i++)
-		arguments[i] = words[i];
-	assert_int_equal(slurm_spank_init(NULL, n, arguments), 0);
+	snprintf(words[0], sizeof(words[0]), "library=%s", library);
+	snprintf(words[1], sizeof(words[1]), "socket=%s", socket_path);
+	snprintf(words[2], sizeof(words[2]), "settings=%s", settings);
+	assert_int_equal(slurm_spank_init(NULL, 3, arguments), 0);
 	if (headrace != NULL)
 		assert_int_equal(option->cb(0, headrace, 1), 0);
-	assert_int_equal(slurm_spank_task_init(NULL, n, arguments), 0);
+	assert_int_equal(slurm_spank_task_init(NULL, 3, arguments), 0);
 }
 
 static void assert_env(const char *name, const char *value)

@@ -49,29 +49,31 @@ struct hr_uplink_stats rig_stats(const struct rig *rig);
 
 void rig_pause_ms(unsigned ms);
 
+/* Looks until the condition is true. The last arguments say what went wrong, like printf. */
+#define LOOK_FOR(look, condition, ...)                                                             \
+	do {                                                                                       \
+		look;                                                                              \
+		for (unsigned ms_ = 0; !(condition); ms_ += 5) {                                   \
+			if (ms_ > WAIT_MS)                                                         \
+				fail_msg(__VA_ARGS__);                                             \
+			rig_pause_ms(5);                                                           \
+			look;                                                                      \
+		}                                                                                  \
+	} while (0)
+
 /* `condition` is about `now`, the uplink's numbers. */
 #define WAIT_FOR(rig, condition)                                                                   \
 	do {                                                                                       \
-		struct hr_uplink_stats now = rig_stats(rig);                                       \
-		for (unsigned ms_ = 0; !(condition); ms_ += 5, now = rig_stats(rig)) {             \
-			if (ms_ > WAIT_MS)                                                         \
-				fail_msg("%s: %u streams, %llu frames, %u aside (%s), error %s",   \
-					 #condition, now.streams, (unsigned long long)now.frames,  \
-					 now.aside, now.aside_text, now.error);                    \
-			rig_pause_ms(5);                                                           \
-		}                                                                                  \
+		struct hr_uplink_stats now;                                                        \
+		LOOK_FOR(now = rig_stats(rig), condition,                                          \
+			 "%s: %u streams, %llu frames, %u aside (%s), error %s", #condition,       \
+			 now.streams, (unsigned long long)now.frames, now.aside, now.aside_text,   \
+			 now.error);                                                               \
 	} while (0)
 
 /* `condition` is about `seen`, what the collector has seen. */
 #define WAIT_UNTIL_SEEN(collector, condition)                                                      \
-	do {                                                                                       \
-		fake_look(collector, &seen);                                                       \
-		for (unsigned ms_ = 0; !(condition); ms_ += 5, fake_look(collector, &seen)) {      \
-			if (ms_ > WAIT_MS)                                                         \
-				fail_msg("%s", #condition);                                        \
-			rig_pause_ms(5);                                                           \
-		}                                                                                  \
-	} while (0)
+	LOOK_FOR(fake_look(collector, &seen), condition, "%s", #condition)
 
 /* For WAIT_FOR. */
 #define ALL_SENT (now.searches > 1 && now.streams == 0 && now.unseen == 0 && now.frames == 0)

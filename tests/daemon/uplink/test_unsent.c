@@ -254,7 +254,7 @@ static void other_versions_are_understood_or_said(void **state)
 	rig_done(&rig);
 }
 
-/* With more frames, one after the other, than the uplink keeps times for, the oldest one stays the oldest. */
+/* Of more frames than the uplink keeps times for, the oldest one stays the oldest. */
 static void the_oldest_frame_waits_the_longest(void **state)
 {
 	uint64_t before_ns = 0;
