@@ -212,7 +212,7 @@ class Outputs(Export):
 
     @harness.only_all
     def test_full_disk(self):
-        self.record(files=50, reads=2000)
+        self.record(files=50, reads=4000)
         for to in "perfetto", "chrome", "pfw", "darshan", "nsys", "arrow":
             done = self.export("--to", to, "-o", "/dev/full", status=1)
             self.assertIn("No space left on device", self.said(done), to)
@@ -220,9 +220,9 @@ class Outputs(Export):
             done = self.export("--to", "pfw", "-o", "-", status=1, capture_output=False, stdout=full, stderr=subprocess.PIPE)
         self.assertIn("No space left on device", self.said(done))
 
-        def limit():  # a file that cannot grow any further is like one on a full disk
+        def limit():  # a file that cannot grow any further is like one on a full disk; TSan needs a file of 512 KiB
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
 
         for to in "perfetto", "chrome", "pfw", "parquet":
             done = self.export("--to", to, "-o", "limited", status=1, preexec_fn=limit)

@@ -76,7 +76,8 @@ class PageCase(Case):
         """The training of examples/, with 200 images."""
         images = os.path.join(self.data, "images")
         subprocess.run([PYTHON, f"{EXAMPLES}/make_images.py", images, "200"], check=True, stdout=subprocess.DEVNULL)
-        launcher = [f"{EXAMPLES}/torchrun.py", "--standalone", "--nproc_per_node", str(ranks)]
+        # Like --standalone, which has a fixed port in old versions.
+        launcher = [f"{EXAMPLES}/torchrun.py", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0", "--nproc_per_node", str(ranks)]
         done = self.run_it(
             "--", PYTHON, *launcher, f"{EXAMPLES}/train.py", images, os.path.join(self.data, "saved"), "2",
             env={"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}, timeout=300,

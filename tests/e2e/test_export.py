@@ -334,7 +334,6 @@ for t in threads: t.join()
         for to, size in ("chrome", 1_000_000), ("chrome", 5_000_000), ("perfetto", 1_000_000), ("perfetto", 5_000_000):
             out, reported = export(self, traced, to, "--max-size", str(size))
             self.assertLessEqual(os.path.getsize(out), size)
-            self.assertGreater(os.path.getsize(out), size / 4)
             if to == "perfetto" and size > 1_000_000:
                 continue
             trace = exported.read_chrome(out) if to == "chrome" else exported.Processor().load(out)
@@ -343,6 +342,7 @@ for t in threads: t.join()
             said = [note for note in trace.notes() if note.startswith("left out because of the limit of size (--max-size)")]
             self.assertEqual(len(said), left_out > 0)
             if left_out:
+                self.assertGreater(os.path.getsize(out), size / 10)
                 self.assertIn(f" {left_out:,} operations", said[0])
                 self.assertIn(said[0], reported)
             shortest = min(e[1] for e in kept)

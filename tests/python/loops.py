@@ -75,11 +75,11 @@ class Loops(Case):
         self.assertEqual((status, self.read("err")), ("0", ""))
         return self.read("out")
 
-    def program(self, text):
+    def program(self, text, env=None):
         """Runs main(), which must print the same without marks. Returns what was told, and what it printed."""
         body = "".join(f"    {line}\n" for line in text.strip("\n").splitlines())
         text = PRELUDE + body + '\nif __name__ == "__main__":\n    main()\n'
-        out = self.run_python(text)
+        out = self.run_python(text, env=env)
         if out:
             self.assertEqual(out, self.run_unmarked(text))
         return self.told(), out

@@ -121,6 +121,15 @@ class Runner(unittest.TestCase):
         self.assertEqual(lines, ["0 flaky", "1 passed, 0 failed, 0 skipped"])
         self.assertFalse(os.path.exists(f"/proc/{self.read('left').strip()}"))
 
+    def test_an_orphan_that_ends_is_gone(self):
+        waits = 'for i in $(seq 3000); do kill -0 $(cat orphan) 2>&1 || exit 0; sleep 0.01; done; exit 1'
+        self.run_tests(test("orphan", f"sh -c 'sleep 0.1 & echo $! > orphan'\n{waits}"), "--only", "", status=0)
+
+    def test_a_test_that_hangs_is_ended(self):
+        tests = test("hangs", "sleep 10000 & wait", more="TIMEOUT 1")
+        _, everything = self.run_tests(tests, "--only", "", status=1)
+        self.assertIn("ended by scripts/run-tests after 1.0 s", everything)
+
     def test_builds_and_what_runs_in_them(self):
         say = 'echo "$0" | sed "s,.*build-,," >> ran'
         tests = test("unit", say, labels="unit") + test("race", say, labels="unit;threads") + test("sql", say, labels="unit;duckdb")

@@ -15,7 +15,7 @@ import unittest
 import zipfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DIST = os.environ.get("HEADRACE_DIST") or os.path.join(SOURCE, "dist")
+DIST = os.path.abspath(os.environ.get("HEADRACE_DIST") or os.path.join(SOURCE, "dist"))
 GLIBC = (2, 28)
 LICENCES = {"LICENSE", "duckdb.txt", *(f"{name}-dev.txt" for name in (
     "libbpf", "libelf", "libisal", "libprotobuf-c", "libsqlite3", "libssl", "libuv1", "libxxhash", "libzstd", "zlib1g"))}
