@@ -319,8 +319,11 @@ int hr_ch_sink_check(struct hr_ch_sink *k, char **ret_error)
 	}
 	fputc(')', to);
 	r = ask_shards(k, &sql, to, take_count, &least, &shard, ret_error);
-	if (r == -EREMOTEIO && strstr(*ret_error, "Code: 81")) /* no such database */
+	if (r == -EREMOTEIO && strstr(*ret_error, "Code: 81")) { /* no such database */
+		free(*ret_error);
+		*ret_error = NULL;
 		least = 0;
+	}
 	if ((r == 0 || least == 0) && least < all)
 		return hr_text_fail(
 		    -ENOENT, ret_error,
