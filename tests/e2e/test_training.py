@@ -183,13 +183,13 @@ class Mapped(Training):
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "sleep")
 
     def test_one_core_for_all(self):
-        """Three workers that compute share a core."""
+        """Three workers that compute share a core, if no other program uses it."""
         files = self.fast(16)
         allowed = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, allowed)
         os.sched_setaffinity(0, {min(allowed)})
         _, _, traced = self.mapped("--spin", "20", "--workers", "3", 16 * files)
-        self.assertEqual(self.ask(traced, "diagnose")[0]["cause"], "few_cores")
+        self.assertIn(self.ask(traced, "diagnose")[0]["cause"], ("few_cores", "disturbed"))
         self.assertEqual(self.ask(traced, "input-wait")[0]["mostly"], "core")
 
 
