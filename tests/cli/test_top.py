@@ -137,6 +137,18 @@ class Counts(Top):
         self.wait_for("the next", lambda: self.top("--count", "1").returncode == 0)
         self.assertLessEqual(count() - 1, reads())  # the journal had it all
 
+    def test_waits_of_one_that_ended(self):
+        """The shares are those of the process that still waits."""
+        script = ("import headrace, os, sys\nopen(sys.argv[1] + '/x', 'w').write('x')\nbatch = headrace.region('batch', kind=headrace.INPUT_WAIT)\n"
+                  "child = os.fork()\nwith batch: pass\nif child == 0: os._exit(0)\nwith batch: os.wait(), print('ready', flush=True), sys.stdin.read()\n")
+        process = self.start("--", "/usr/bin/python3", "-c", script, self.data, stdin=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        self.wait_for("the end of the child", lambda: (look := self.look())["processes"] == 1 and look["processes_total"] == 2)
+        look = self.look("--by", "rank")
+        for sums in look["all"], *look["rows"]:
+            self.assertAlmostEqual(sums["input_wait_ns"] / sums["input_wait"] / look["interval_s"] / 1e9, 1, 3)
+
 
 class Choice(Top):
     def test_which(self):
