@@ -214,6 +214,14 @@ class Strace(harness.Case):
         self.assertEqual(self.written(), [("/b", 4 + 6 + 8), ("/d", 10)])
         self.assertIn("8 calls use descriptors without a known file", said)
 
+    def test_ranges_of_many_descriptors(self):
+        """Without -y: close_range closes all of its descriptors, and no other."""
+        fds = range(3, 203)
+        said = self.calls(*[(f'openat(AT_FDCWD, "/{fd}", O_WRONLY)', fd) for fd in fds], ("close_range(4, 4294967295, 0)", 0),
+                          *[(f'write({fd}, "", 9)', 9) for fd in fds])
+        self.assertEqual(self.written(), [("/3", 9)])
+        self.assertIn("199 calls use descriptors without a known file", said)
+
     def test_descriptors_of_no_file(self):
         """Without -y: a descriptor of a socket or a pipe replaces what its number meant."""
         opens = [(f'openat(AT_FDCWD, "/{fd}", O_WRONLY)', fd) for fd in range(3, 10)]
