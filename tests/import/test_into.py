@@ -83,6 +83,14 @@ class Into(harness.Case):
         offset = float(said.split("t.json: ")[1].split()[0])
         self.assertTrue(abs(offset + 0.5) < 0.02, said)
 
+    def test_late_steps(self):
+        """Steps that the trace shows too late do not move the clock."""
+        self.recorded()
+        trace = json.loads(steps(500.0))
+        for event in trace["traceEvents"][:20]:
+            event["ts"] += 300
+        self.assertIn("-0.500 ms by 40 common steps, error 0.000 ms (median; at most 0.300 ms)", self.add(self.file("t.json", json.dumps(trace))))
+
     def test_steps_counted_from_another_number(self):
         self.recorded()
         self.assertIn("+0.000 ms by 39 common steps, error 0.000 ms (median; at most 0.000 ms)", self.add(self.file("a.json", steps(number=-1, first=1))))
