@@ -108,6 +108,20 @@ for epoch in range(3):
         self.assertEqual(told.steps(), list(range(12)))
         self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None])
 
+    def test_a_loader_within_a_dataset(self):
+        """Fetches of its __iter__ precede the first batch of each pass, so they have no number."""
+        told, _ = self.program("""
+class Nested(IterableDataset):
+    def __iter__(self):
+        return iter(list(DataLoader(Data(4), 2)))
+loader = DataLoader(Nested(), None, num_workers=1, persistent_workers=True)
+for epoch in range(2):
+    for batch in loader:
+        train(batch)
+""")
+        fetches = sorted(told.of(FETCH), key=lambda f: f["ns"])
+        self.assertEqual([f["args"].get("batch") for f in fetches], [None, None, 0, 1, 2] * 2)
+
     @harness.only_all
     def test_exceptions_of_the_loop_and_of_the_data(self):
         for workers in (0, 2):
