@@ -258,6 +258,18 @@ class Page(PageCase):
         self.assertEqual(done.returncode, 125)
         self.assertIn("--report needs a store in a folder", done.stderr)
 
+    def test_bars_of_several_steps(self):
+        """A bar is a mean of several steps; the last one has fewer."""
+        if not shutil.which("node") or not os.path.exists(f"{MODULES}/node_modules/.bin/esbuild"):
+            self.skipTest("no node (scripts/deps test), or no esbuild (scripts/install-page)")
+        bars = [{"step": step, "part": "compute", "ns": 1e9, "steps": min(3, 241 - step)} for step in range(0, 241, 3)]
+        data = json.dumps({"facts": [{"dur_ns": 500e9}], "steps": bars})
+        script = f"import {{ pictures }} from './pictures';\nconsole.log(pictures({data})[0].title)"
+        bundle = subprocess.run([f"{MODULES}/node_modules/.bin/esbuild", "--bundle"], input=script, cwd=f"{HERE}/../../cli/report/page",
+                                env={**os.environ, "NODE_PATH": f"{MODULES}/node_modules"}, check=True, capture_output=True, text=True).stdout
+        title = subprocess.run(["node"], input=bundle, check=True, capture_output=True, text=True).stdout
+        self.assertEqual(title, "The training steps take 4 min 01 s of 8 min 20 s: compute 100 %\n")
+
     # ---- served ----
 
     def serve(self, *words):
