@@ -20,7 +20,8 @@
 #include "store/store.h"
 #include "common/ops.h"
 
-#define PROCS	3 /* rank 0, its worker 0, rank 2 */
+#define RANKED	3 /* rank 0, its worker 0, rank 2 */
+#define PROCS	4 /* and a process without a rank or I/O */
 #define CLASSES 40
 
 static char dir[64];
@@ -60,7 +61,7 @@ static void add_processes(struct stream *s)
 		p[i].pid = 100 + i;
 		p[i].start_ns = UINT64_C(1000000000);
 		p[i].end_ns = i == 2 ? 0 : UINT64_C(11000000000);
-		p[i].rank_plus1 = i == 2 ? 3 : 1;
+		p[i].rank_plus1 = i == RANKED ? 0 : i == 2 ? 3 : 1;
 		p[i].worker_plus1 = i == 1;
 		p[i].world_size = 4;
 	}
@@ -157,7 +158,7 @@ static void add_file_records(struct stream *s)
 	for (uint32_t i = 0; i < CLASSES + 2; i++) {
 		headrace__file_record__init(&r[i]);
 		rows[i] = &r[i];
-		r[i].proc = 1 + i % PROCS;
+		r[i].proc = 1 + i % RANKED;
 		r[i].file = i + 1;
 		r[i].opens = 1;
 		r[i].read_ns = i < CLASSES ? 1000 + i : i == CLASSES ? 0 : 999999;
@@ -321,13 +322,14 @@ static void test_ranks(void **state)
 	assert_int_equal(s->workers, 1);
 	assert_int_equal(s->ranks_expected, 4);
 	assert_string_equal(s->ranks_missing, "1 3");
-	assert_int_equal(s->n_who, 3);
-	assert_int_equal(s->who[0].rank, 0);
-	assert_int_equal(s->who[0].worker, -1);
-	assert_int_equal(s->who[0].data.written_bytes, 4 << 20);
-	assert_int_equal(s->who[1].worker, 0);
-	assert_int_equal(s->who[1].data.reads, 100);
-	assert_int_equal(s->who[2].rank, 2);
+	assert_int_equal(s->n_who, 4);
+	assert_int_equal(s->who[0].rank, -1);
+	assert_int_equal(s->who[1].rank, 0);
+	assert_int_equal(s->who[1].worker, -1);
+	assert_int_equal(s->who[1].data.written_bytes, 4 << 20);
+	assert_int_equal(s->who[2].worker, 0);
+	assert_int_equal(s->who[2].data.reads, 100);
+	assert_int_equal(s->who[3].rank, 2);
 	hr_summary_free(s);
 }
 
@@ -375,7 +377,7 @@ static void test_text(void **state)
 	text = text_of(s, 80);
 	assert_string_equal(
 	    text,
-	    "headrace: j killed after 11.0 s; 3 processes (1 still open), 2 ranks, 1 worker;\n"
+	    "headrace: j killed after 11.0 s; 4 processes (1 still open), 2 ranks, 1 worker;\n"
 	    "          15 lost\n"
 	    "\n"
 	    "  The program read 600 KiB and wrote 4.00 MiB. Its threads spent 517 us in I/O,\n"
