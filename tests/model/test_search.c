@@ -37,6 +37,12 @@ static double inverse(double x, void *arg)
 	return 1 + 64 / x;
 }
 
+static double noise(double x, void *arg)
+{
+	(void)arg;
+	return 11 + (int)x % 3; /* 13, 12, 13, 12, 13 at `points` */
+}
+
 static void assert_formula(const struct hr_measurements *m, unsigned parameters,
 			   enum hr_space space, const char *want)
 {
@@ -67,6 +73,8 @@ static void test_one_parameter(void **state)
 	assert_one(points, 5, root, HR_SPACE_NO_LOGS, "5 + 0.25 x ranks^(1/2)");
 	assert_one(points, 5, constant, HR_SPACE_DEFAULT, "7");
 	assert_one(points, 5, inverse, HR_SPACE_NEGATIVE, "1 + 64 x ranks^(-1)");
+	/* a term fits noise better than a constant, but predicts a point left out worse */
+	assert_one(points, 5, noise, HR_SPACE_DEFAULT, "12.6");
 }
 
 static double half_log(double x, void *arg)
