@@ -26,11 +26,11 @@ class Pairs(harness.Case):
         harness.need(os.path.join(harness.BUILD, "python", "startup", "sitecustomize.py"), "Python's start-up module")
         if os.geteuid() != 0:
             raise unittest.SkipTest("needs root: mount")
+        self.lab = compare_pairs.Lab(harness.BUILD, self.folder.path, RUNS, True)
 
     def record(self, slow=SLOW):
         """Both sides, in turns. Returns ([stores of A], [stores of B]), and the seconds of their loops by the jobs' own clocks."""
-        lab = compare_pairs.Lab(harness.BUILD, self.folder.path, RUNS, True)
-        stores, clocks = lab.record(compare_pairs.Pair((), OPTIONS, OPTIONS, (FAST, slow)))
+        stores, clocks = self.lab.record(compare_pairs.Pair((), OPTIONS, OPTIONS, (FAST, slow)))
         return [",".join(side) for side in stores], [sum(side) / RUNS for side in clocks]
 
     def compare(self, *words, status=0):

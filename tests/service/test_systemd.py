@@ -153,7 +153,7 @@ class Installed(Case):
         self.call("systemctl", "daemon-reload")
         self.call("systemctl", "restart", "headraced")
         said = self.call("journalctl", "--unit=headraced", "--output=cat", "--after-cursor", cursor)
-        return next(line.split()[0] for line in said.splitlines() if line.split()[1:2] == ["probes"])
+        return next(line for line in said.splitlines() if line.split()[1:2] == ["probes"])
 
     def test_probes(self):
         """A site's drop-in gives headraced what it takes to load them, and no more."""
@@ -165,9 +165,13 @@ class Installed(Case):
         self.addCleanup(self.call, "systemctl", "daemon-reload")
         self.addCleanup(self.call, "rm", "-r", folder)
         self.call("sh", "-c", f"printf '[Service]\nEnvironment=HEADRACE_CONTROL=/none\nExecStartPre=-/usr/bin/headrace doctor\n' >{folder}/0.conf")
-        self.assertEqual(self.sandboxed_doctor(), "warn")
+        unloaded = self.sandboxed_doctor()
+        # The machine of the test is a container, in which probes can be loaded, but do not know the processes.
+        loaded = "not in the initial pid namespace"
+        self.assertNotIn(loaded, unloaded)
+        self.assertNotIn("ok", unloaded.split())
         self.call("ln", "-s", "/usr/share/headrace/systemd/headraced-probes.conf", f"{folder}/probes.conf")
-        self.assertEqual(self.sandboxed_doctor(), "ok")
+        self.assertIn(loaded, self.sandboxed_doctor())
         for how in ([], ["--offline=true"]):
             self.call("systemd-analyze", "security", "--no-pager", "--threshold=20", *how, "headraced.service")
         status = self.call("cat", f"/proc/{self.property('headraced', 'MainPID')}/status")
