@@ -93,6 +93,8 @@ static int daemon_main(struct nodes *n, int ready)
 	if (write(ready, "r", 1) != 1)
 		return 1;
 	while (read(n->control[0], &byte, 1) == 1 && byte != 's') {
+		if (byte == 't')
+			hr_node_set_level(node, HR_LEVEL_TRACE);
 		hr_node_flush(node);
 		if (write(n->flushed[1], "f", 1) != 1)
 			return 1;
@@ -140,12 +142,23 @@ void nodes_kill(pid_t daemon)
 	waitpid(daemon, NULL, 0);
 }
 
-void nodes_flush(struct nodes *n)
+static void flush_after(struct nodes *n, const char *request)
 {
 	char byte;
 
-	if (write(n->control[1], "f", 1) != 1 || read(n->flushed[0], &byte, 1) != 1)
+	if (write(n->control[1], request, 1) != 1 || read(n->flushed[0], &byte, 1) != 1)
 		abort();
+}
+
+void nodes_flush(struct nodes *n)
+{
+	flush_after(n, "f");
+}
+
+void nodes_trace(struct nodes *n)
+{
+	flush_after(n, "t");
+	nodes_flush(n); /* the first flush can overtake the request, the second cannot */
 }
 
 void nodes_reap(pid_t child)

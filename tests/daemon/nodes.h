@@ -22,7 +22,7 @@ struct nodes {
 	uint64_t max_bytes;
 	uint32_t max_sessions;
 	int full;	/* no room to make a journal on disk */
-	int control[2]; /* to the daemon: 's' stops it */
+	int control[2]; /* to the daemon: 's' stops it, 't' requests level trace */
 	int flushed[2]; /* from the daemon */
 };
 
@@ -47,6 +47,8 @@ void nodes_pause(pid_t daemon);
 void nodes_kill(pid_t daemon);
 /* Returns once the store has all that the daemon has taken. */
 void nodes_flush(struct nodes *n);
+/* Returns once the daemon has served a request for level trace. */
+void nodes_trace(struct nodes *n);
 void nodes_reap(pid_t child); /* which ends by itself */
 /* Ends the job properly; returns the daemon's exit status. */
 int nodes_stop(struct nodes *n, pid_t daemon);

@@ -340,6 +340,8 @@ static void past_max_bytes_only_counters(void **state)
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
 	reads(&c, 0, EACH);
 	nodes_await(level_of(&c) == HR_LEVEL_COUNTERS);
+	nodes_trace(&n);
+	assert_int_equal(level_of(&c), HR_LEVEL_COUNTERS);
 	reads(&c, EACH, 20 * EACH);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
