@@ -193,6 +193,8 @@ static int on_open(struct peer *p, const Headrace__Open *m)
 	pthread_mutex_unlock(&f->lock);
 	if (m->secret.len != HR_WIRE_SECRET_BYTES)
 		return -EPROTO;
+	if (f->o.never_opens)
+		return 0;
 	if (f->o.nack) {
 		say_nack(p, m->channel, f->o.nack, f->o.nack_mark);
 		return 0;

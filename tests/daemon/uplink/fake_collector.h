@@ -26,6 +26,7 @@ struct fake_options {
 	/* what it promises, and the uplink waits for; 0: 100 s, more than a slow machine needs */
 	uint32_t promised_ms;
 	uint64_t window_bytes; /* 0: 1 MiB */
+	bool never_opens;      /* does not answer Open */
 	bool never_acks;
 	bool silent;	     /* after HelloAck it says nothing at all */
 	bool mute;	     /* does not even say HelloAck */

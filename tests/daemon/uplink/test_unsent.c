@@ -207,17 +207,17 @@ static void a_silent_collector_is_left(void **state)
 	rig_done(&rig);
 }
 
-/* It pings, and takes frames, and never says that it has them. */
-static void a_collector_that_acknowledges_nothing_is_left(void **state)
+/* It pings, and does not answer. */
+static void is_left(void **state, struct fake_options o)
 {
 	struct fake_seen seen = {0};
 	struct fake *f;
 	struct rig rig;
 
 	rig_init(&rig, state);
-	f = rig_collector(&rig, (struct fake_options){.store = rig_store(&rig, "a"),
-						      .never_acks = true,
-						      .ping_ms = 50});
+	o.store = rig_store(&rig, "a");
+	o.ping_ms = 50;
+	f = rig_collector(&rig, o);
 	rig_open_stream(&rig, "job");
 	rig_add_frames(&rig, 3, 1000);
 	rig.config.owed_ms = 300;
@@ -226,6 +226,16 @@ static void a_collector_that_acknowledges_nothing_is_left(void **state)
 	assert_non_null(strstr(rig_stats(&rig).error, "has acknowledged nothing"));
 	fake_stop(f);
 	rig_done(&rig);
+}
+
+static void a_collector_that_acknowledges_nothing_is_left(void **state)
+{
+	is_left(state, (struct fake_options){.never_acks = true});
+}
+
+static void a_collector_that_opens_nothing_is_left(void **state)
+{
+	is_left(state, (struct fake_options){.never_opens = true});
 }
 
 static void other_versions_are_understood_or_said(void **state)
@@ -310,6 +320,7 @@ int main(void)
 	    CASE(a_journal_is_waited_for),
 	    CASE(a_silent_collector_is_left),
 	    CASE(a_collector_that_acknowledges_nothing_is_left),
+	    CASE(a_collector_that_opens_nothing_is_left),
 	    CASE(other_versions_are_understood_or_said),
 	    CASE(the_oldest_frame_waits_the_longest),
 	    CASE(nobody_there_is_said_and_waited_for),
