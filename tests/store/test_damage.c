@@ -10,6 +10,8 @@
 
 #include "store/writer.h"
 
+#define WINDOW_BYTES (1u << 20) /* what segment.c reads at a time, from the first frame on */
+
 static void flipped_byte_costs_one_frame(void **state)
 {
 	const char *store = help_path(state, "s"), *path = help_path(state, "s/" HELP_SEGMENT);
@@ -41,6 +43,39 @@ static void flipped_byte_costs_one_frame(void **state)
 	hr_catalog_free(c);
 	free(data);
 	assert_int_equal(hr_writer_close(w), 0);
+}
+
+/* The magic of the first frame after the damage is in two windows. */
+static void damage_up_to_a_windows_end(void **state)
+{
+	const char *store = help_path(state, "s"), *path = help_path(state, "s/" HELP_SEGMENT);
+	const struct hr_stream *s;
+	struct hr_writer *w = help_writer(store, "n1");
+	struct hr_catalog *c;
+	uint64_t offset;
+	uint8_t *data;
+	size_t n, bytes;
+
+	help_append_small(w);
+	hr_writer_abandon(w);
+	c = help_open(store, &s, &n);
+	offset = s->frames[4].offset;
+	hr_catalog_free(c);
+	bytes = help_read(path, &data);
+	for (size_t before = 1; before < sizeof(uint32_t); before++) {
+		size_t end = sizeof(struct hr_segment_hdr) + WINDOW_BYTES - before;
+		uint8_t *damaged = calloc(1, end + bytes - offset);
+
+		memcpy(damaged, data, offset);
+		memcpy(damaged + end, data + offset, bytes - offset);
+		help_write(path, damaged, end + bytes - offset);
+		c = help_open(store, &s, &n);
+		assert_non_null(help_problem(c, "is damaged; skipped"));
+		help_check_small(s);
+		hr_catalog_free(c);
+		free(damaged);
+	}
+	free(data);
 }
 
 /* A frame that a footer lists, but that no longer checks out, is an error of that frame alone. */
@@ -220,6 +255,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(flipped_byte_costs_one_frame),
+	    TEST(damage_up_to_a_windows_end),
 	    TEST(damage_in_a_sealed_segment),
 	    TEST(damaged_footer_is_made_up_for),
 	    TEST(half_a_frame_at_the_end),
