@@ -2,12 +2,14 @@
 #include "tests/store/help.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -133,19 +135,25 @@ static void files_are_private(void **state)
 
 /* ---- appending ------------------------------------------------------------------------------- */
 
-static int append_seq(struct hr_writer *w, uint64_t seq)
+static uint8_t *make_frame(uint64_t seq, size_t *ret_bytes)
 {
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
 	uint8_t *buf;
-	size_t bytes;
-	int r;
 
 	frame.seq = seq;
 	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
 	frame.stream_end = &end;
-	assert_int_equal(hr_frame_pack(&frame, 0, &buf, &bytes), 0);
-	r = hr_writer_append(w, buf, bytes);
+	assert_int_equal(hr_frame_pack(&frame, 0, &buf, ret_bytes), 0);
+	return buf;
+}
+
+static int append_seq(struct hr_writer *w, uint64_t seq)
+{
+	size_t bytes;
+	uint8_t *buf = make_frame(seq, &bytes);
+	int r = hr_writer_append(w, buf, bytes);
+
 	if (r == 0) {
 		buf[bytes - 1] ^= 1;
 		assert_int_equal(hr_writer_append(w, buf, bytes), -EBADMSG);
@@ -411,6 +419,33 @@ static void disk_full(void **state)
 	assert_int_equal(hr_writer_close(w), 0);
 }
 
+static bool no_space;
+
+/* In place of libc's: a disk without space. */
+int fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	if (!no_space)
+		return (int)syscall(SYS_fallocate, fd, mode, offset, len);
+	errno = ENOSPC;
+	return -1;
+}
+
+/* On a full disk, the reserved space is for hr_writer_append_last only. */
+static void last_frame_on_a_full_disk(void **state)
+{
+	struct hr_writer *w = writer(help_path(state, "s"), "n1");
+	size_t bytes;
+	uint8_t *buf = make_frame(2, &bytes);
+
+	no_space = true;
+	assert_int_equal(hr_writer_append(w, buf, bytes), -ENOSPC);
+	assert_int_equal(hr_writer_append_last(w, buf, bytes), 0);
+	no_space = false;
+	assert_int_equal(append_seq(w, 3), 0);
+	assert_int_equal(hr_writer_close(w), 0);
+	free(buf);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, help_setup, help_teardown)
@@ -430,6 +465,7 @@ int main(void)
 	    TEST(newer_segment_is_not_touched),
 	    TEST(killed_writers),
 	    TEST(disk_full),
+	    TEST(last_frame_on_a_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
