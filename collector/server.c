@@ -557,7 +557,8 @@ int hr_server_run(const struct hr_config_source *from, struct hr_collector_confi
 
 	umask(077);
 	s.max_files = hr_host_raise_files();
-	if ((has_store(&s) ? take_store(&s) : hr_collector_take_sink(config->sink, &s.target)) < 0) {
+	if ((has_store(&s) ? take_store(&s) : hr_collector_take_sink(config->sink, &s.target)) <
+	    0) {
 		hr_ch_target_done(&s.target);
 		return HR_EXIT_STORE;
 	}
