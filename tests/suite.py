@@ -14,10 +14,13 @@ def only_all(case):
     return case if LONG else None
 
 
-def sanitizer_options(env):
-    """Sets in env what sanitizers need where a library that they do not know is preloaded or loaded (the shim, DuckDB)."""
-    for name, option in (("ASAN_OPTIONS", "verify_asan_link_order=0"), ("TSAN_OPTIONS", "ignore_noninstrumented_modules=1")):
-        env[name] = ":".join(filter(None, (os.environ.get(name), option)))
+SUPPRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "query/tsan.supp")
+
+
+def sanitizer_options():
+    """Sets in the environment what sanitizers need where a library that they do not know is preloaded or loaded (the shim, DuckDB)."""
+    for name, option in (("ASAN_OPTIONS", "verify_asan_link_order=0"), ("TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={SUPPRESSIONS}")):
+        os.environ[name] = ":".join(filter(None, (os.environ.get(name), option)))
 
 
 def wait_for(what, condition, seconds=300, runs=lambda: True):

@@ -17,6 +17,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from suite import has_module, only_all, sanitizer_options, wait_for  # noqa: E402,F401
 
+sanitizer_options()
+
 HEADRACE = os.environ["HR_HEADRACE"]
 GENERATOR = os.environ["HR_GENERATOR"]
 TOTALS = ("opens", "reads", "read_bytes", "writes", "written_bytes")
@@ -31,8 +33,6 @@ def clean_environment(**variables):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes) and k not in names}
     if "HEADRACE_DUCKDB" in os.environ:
         kept["HEADRACE_DUCKDB"] = os.environ["HEADRACE_DUCKDB"]
-    # A sanitized headrace under somebody else's LD_PRELOAD is no mistake here; DuckDB is not instrumented.
-    sanitizer_options(kept)
     kept["HEADRACE_ON_FULL"] = PATIENCE
     return {**kept, **variables}
 

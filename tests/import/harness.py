@@ -13,6 +13,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from suite import has_module, only_all, sanitizer_options  # noqa: E402,F401
 
+sanitizer_options()
+
 HEADRACE = os.environ["HR_HEADRACE"]
 T0 = 1_700_000_000_000_000  # us
 
@@ -21,7 +23,6 @@ def environment():
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HEADRACE")}
     if "HEADRACE_DUCKDB" in os.environ:
         kept["HEADRACE_DUCKDB"] = os.environ["HEADRACE_DUCKDB"]
-    sanitizer_options(kept)
     return kept
 
 
