@@ -113,13 +113,14 @@ struct hr_stream_id ingest_stream(const char *node)
 	    .cluster = "c", .job = "7", .node = node, .boot_id = "b", .instance = 1};
 }
 
-void end_open_as(struct rig *rig, struct end *e, const char *node, uint8_t secret,
+void end_open_as(struct rig *rig, struct end *e, const char *node, uint16_t secret,
 		 const struct hr_ingest_right *right, uint64_t first, uint64_t last)
 {
 	Headrace__Open o = HEADRACE__OPEN__INIT;
 	uint8_t bytes[16];
 
-	memset(bytes, secret, sizeof(bytes));
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = secret >> i & 1;
 	*e = (struct end){.rig = rig};
 	o.cluster = "c";
 	o.job = "7";

@@ -43,8 +43,11 @@ void ingest_listen(struct rig *rig); /* waits for answers, and takes them */
 extern const struct hr_ingest_right ingest_anything;
 struct hr_stream_id ingest_stream(const char *node);
 
-/* Opens, and waits for what is answered; end_open: with any right, and it is at `mark`. */
-void end_open_as(struct rig *rig, struct end *e, const char *node, uint8_t secret,
+/*
+ * Opens, and waits for what is answered; end_open: with secret 5 and any right, and it is at `mark`.
+ * `secret`: each bit is a byte of the secret.
+ */
+void end_open_as(struct rig *rig, struct end *e, const char *node, uint16_t secret,
 		 const struct hr_ingest_right *right, uint64_t first, uint64_t last);
 void end_open(struct rig *rig, struct end *e, const char *node, uint64_t mark);
 void end_send(struct end *e, struct frame f);

@@ -35,7 +35,7 @@ static void test_takeover(void **state)
 	frames_check(rig.store, "7", "n1", 10);
 }
 
-/* The secret outlives the collector. */
+/* The secret outlives the collector, and all its bytes count. */
 static void test_denied_later(void **state)
 {
 	struct hr_stream_state s;
@@ -49,9 +49,11 @@ static void test_denied_later(void **state)
 	hr_ingest_close(e.channel);
 	ingest_stop(&rig);
 	ingest_start(&rig, state, &hr_ingest_defaults);
-	end_open_as(&rig, &e, "n1", 6, &ingest_anything, 0, 0);
-	end_nacked(&e, 1, "denied");
-	hr_ingest_close(e.channel);
+	for (unsigned i = 0; i < HR_STREAM_SECRET_BYTES; i++) {
+		end_open_as(&rig, &e, "n1", (uint16_t)(5 ^ 1u << i), &ingest_anything, 0, 0);
+		assert_string_equal(e.reason, "denied");
+		hr_ingest_close(e.channel);
+	}
 	end_open(&rig, &e, "n1", 5);
 	assert_int_equal(frames_state(rig.store, "7", &s), 0);
 	assert_true(s.has_secret && s.connected && !s.uid_known);
