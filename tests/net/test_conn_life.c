@@ -200,24 +200,34 @@ static void test_nobody_there(void **state)
 	rig_done(&rig);
 }
 
+/* A listener that accepts nothing. */
+static int listen_deaf(struct sockaddr_in *ret, char address[64])
+{
+	socklen_t bytes = sizeof(*ret);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*ret =
+	    (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(bind(fd, (struct sockaddr *)ret, bytes), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)ret, &bytes), 0);
+	snprintf(address, 64, "tcp://127.0.0.1:%u", ntohs(ret->sin_port));
+	return fd;
+}
+
 /* A listener whose backlog is full answers nothing at all. */
 static void test_no_answer(void **state)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t bytes = sizeof(in);
-	int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fill[4];
-	uint64_t begun;
+	struct sockaddr_in in;
 	char address[64];
+	int deaf = listen_deaf(&in, address), fill[4];
+	uint64_t begun;
 
 	(void)state;
-	assert_int_equal(bind(deaf, (struct sockaddr *)&in, bytes), 0);
-	assert_int_equal(listen(deaf, 0), 0);
-	assert_int_equal(getsockname(deaf, (struct sockaddr *)&in, &bytes), 0);
 	for (unsigned i = 0; i < 4; i++) {
 		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		(void)connect(fill[i], (struct sockaddr *)&in, bytes);
+		(void)connect(fill[i], (struct sockaddr *)&in, sizeof(in));
 	}
-	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", ntohs(in.sin_port));
 	begun = uv_hrtime();
 	fails_within(300, address, -ETIMEDOUT, 0, address);
 	assert_true(uv_hrtime() - begun > 280000000u);
@@ -394,6 +404,31 @@ static void test_a_socket_without_owner(void **state)
 	rig_done(&rig);
 }
 
+/* Until the server accepts a connection, its socket belongs to no process. */
+static void test_not_accepted(void **state)
+{
+	struct hr_conn_peer peer;
+	struct sockaddr_in in;
+	char address[64];
+	int deaf = listen_deaf(&in, address), fd;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig);
+	assert_int_equal(connect_to(&rig, address), 0);
+	RUN_UNTIL(&rig, rig.client.ready);
+	hr_conn_peer(rig.client.c, &peer);
+	assert_true(peer.loopback);
+	assert_false(peer.uid_known);
+	fd = accept(deaf, NULL, NULL);
+	hr_conn_peer(rig.client.c, &peer);
+	assert_true(peer.uid_known);
+	assert_int_equal(peer.uid, geteuid());
+	close(fd);
+	close(deaf);
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +447,7 @@ int main(void)
 	    cmocka_unit_test(test_whose_socket),
 	    cmocka_unit_test(test_another_users_socket),
 	    cmocka_unit_test(test_a_socket_without_owner),
+	    cmocka_unit_test(test_not_accepted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
