@@ -461,11 +461,12 @@ static struct sample one_worker(unsigned pass, unsigned i, unsigned worker, unsi
 	return s;
 }
 
+/* A few long batches, all of one worker. */
 static struct sample uneven(unsigned pass, unsigned i, unsigned worker, unsigned *file)
 {
 	struct sample s = quick_sample(pass, i, worker, file);
 
-	s.sleep_ns = i % 11 == 10 ? 70 * MS : 0;
+	s.sleep_ns = i % 12 == 11 ? 70 * MS : 0;
 	return s;
 }
 
