@@ -2,6 +2,7 @@
 /*
  * test_checkpoints.c - one row for each save as the user sees it: its number, name, path, files and bytes
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,10 +58,11 @@ static const struct write {
 	enum task task;
 	uint64_t start_ms;
 	enum file file, renamed;
-	int64_t bytes;
+	int64_t ret; /* bytes, or a negative errno */
 } writes[] = {
     {RANK_0, 110, LOG, 0, KIB}, /* no save is under way */
     {RANK_0, 135, TMP_1, 0, 10 * KIB},
+    {RANK_0, 140, TMP_1, LOG, -EACCES},
     {RANK_0, 145, TMP_1, ONE, 0},
     {RANK_0, 170, LOG, 0, KIB}, /* the loop went on at 160 */
     {RANK_0, 225, MODEL, 0, 20 * KIB},
@@ -140,7 +142,7 @@ static void send_events(struct fixture__stream *s)
 					      .fd = writes[i].renamed ? -1 : 3,
 					      .offset = HR_OFFSET_NONE,
 					      .asked = HR_ASKED_NONE,
-					      .ret = writes[i].bytes};
+					      .ret = writes[i].ret};
 	fixture__send_events(s, events, WRITES, tasks, TASKS);
 }
 
