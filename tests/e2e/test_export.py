@@ -291,6 +291,12 @@ class Made(harness.Case):
             reads = float(traced.value("SELECT sum(bytes) FROM events WHERE class = 'read'"))
             self.assertAlmostEqual(trace.integral("read bytes/s") / reads, 1, delta=0.01)
 
+    def test_lost_operations(self):
+        """The counter adds up what was lost: first 5 operations, then 6."""
+        trace = exported.read_chrome(export(self, self.make("small"), "chrome", "--job", "7")[0])
+        counter, = (values for (_, name), values in trace.counters.items() if name == "lost operations on n1")
+        self.assertEqual([value for _, value in counter], [5, 11])
+
     @harness.only_all
     def test_losses_and_nodes(self):
         """Two nodes with the same pids, what was lost, and notes."""
