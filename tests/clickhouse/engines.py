@@ -113,7 +113,9 @@ class Collector:
 
 def send_store(store, address):
     """Sends all streams of a store to a collector, as a process that the caller waits for."""
-    return subprocess.Popen([os.environ["HR_SEND_STORE"], store, address], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [os.environ["HR_SEND_STORE"], store, address], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def fill(urls, database, store, folder):

@@ -118,6 +118,16 @@ class Sink(harness.Case):
         self.assertEqual(done.returncode, status, (words, done.stdout, done.stderr))
         return done.stdout if status == 0 else done.stderr
 
+    def check_refused_table(self, store):
+        """If ClickHouse refuses the rows of a frame, it has not got the frame."""
+        collector = engines.Collector(self.urls, "h", f"{self.dir}/refused.log")
+        engines.http_query(self.urls[0], "RENAME TABLE h.processes_rows TO h.away")
+        refusal, _ = engines.send_store(store, collector.address).communicate(timeout=300)
+        collector.stop()
+        self.assertIn("processes_rows", refusal)
+        self.assertEqual(int(engines.http_query(self.urls[0], "SELECT count() FROM h.frames WHERE kind_id = 15")), 0)  # Frame.processes
+        engines.http_query(self.urls[0], "RENAME TABLE h.away TO h.processes_rows")
+
     def check_same_answers(self, engine):
         """A run with hostile names goes into a store; the store goes into ClickHouse: all answers are equal."""
         self.start_engine(engine)
@@ -125,6 +135,7 @@ class Sink(harness.Case):
         normal = harness.start_collector(self)
         self.record(normal, HOSTILE_JOB, PROGRAM, data)
         store = f"{self.dir}/collected"
+        self.check_refused_table(store)
         engines.fill(self.urls, "h", store, self.dir)
         for question in engines.QUESTIONS:
             want = self.query(store, "--job", HOSTILE_JOB, *question, "--format", "json")
