@@ -67,6 +67,11 @@ CREATE MACRO hr_because(about) AS TABLE
           WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
     WHERE nth = 1;
 
+-- Why a job has no waits, steps or epochs: marks that could not be made, or none. how: what of headrace.h marks them
+CREATE MACRO hr_unmarked(how) AS
+    coalesce((SELECT 'marks are missing: ' || min(args->>'reason') FROM regions WHERE kind = 'mark' AND domain = 'headrace' AND name = 'marks'),
+             format('PyTorch reports them under headrace run; other programs can mark them with {}', how));
+
 -- A predicted duration with its limits, or only the limits if no single duration is predicted
 CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS
     CASE WHEN predicted_ns IS NULL OR hr_duration(low_ns) = hr_duration(high_ns) THEN hr_durations(low_ns, high_ns)

@@ -108,7 +108,7 @@ struct hr_summary_finding {
 	uint64_t gain_low_ns, gain_high_ns;
 };
 
-enum { HR_SUMMARY_FUNCTIONS, HR_SUMMARY_STACKS, HR_SUMMARY_PYTHON_KINDS };
+enum { HR_SUMMARY_FUNCTIONS, HR_SUMMARY_STACKS, HR_SUMMARY_MARKS, HR_SUMMARY_PYTHON_KINDS };
 
 /* Functions and stacks of Python, and its frameworks (summary_python.h). */
 struct hr_summary_python {

@@ -11,6 +11,7 @@
 static const char *const names[HR_SUMMARY_PYTHON_KINDS] = {
     [HR_SUMMARY_FUNCTIONS] = "functions",
     [HR_SUMMARY_STACKS] = "stacks",
+    [HR_SUMMARY_MARKS] = "marks",
 };
 
 /* Whether the text with this number (0: none) is `want`. */

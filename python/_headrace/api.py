@@ -169,7 +169,7 @@ def _text(text):
     return None if text is None else text.encode("utf-8", "replace")
 
 
-def _shown(text):
+def shown(text):
     """Converts a value of the program to text. An error must not reach the program, because only headrace needs this text."""
     try:
         return str(text)
@@ -190,7 +190,7 @@ def name(text, domain=None, category=None, kind=RANGE):
 
 def _named(text, domain, category, kind):
     kind = int(kind) if isinstance(kind, int) and 0 <= kind < 2**32 else RANGE
-    key = (_shown(text), *(None if more is None else _shown(more) for more in (domain, category)), kind)
+    key = (shown(text), *(None if more is None else shown(more) for more in (domain, category)), kind)
     if key not in _names and len(_names) >= NAMES_MAX:
         key = (FURTHER, None, None, kind)
     ref = _names.get(key)

@@ -10,9 +10,16 @@ _busy = set()  # (thread, name)
 
 
 def find(ours, name, path, target):
-    """Finds a module by the finders after `ours`, and instruments it after it has run. Returns None if a finder calls this again."""
+    """Finds a module of MARKS by the finders after `ours`, and instruments it after it has run. Returns None for other modules, and if a
+    finder calls this again."""
+    if ours.left is not hooks.left:
+        ours.left = hooks.left
+        if hooks.present:
+            __import__("atexit").register(hooks.at_exit)
+    hooks.late()
     key = get_ident(), name
-    if key in _busy:
+    # If the program has wrapped or removed this finder, the program itself calls the other finders.
+    if key in _busy or name not in hooks.MARKS or not any(finder is ours for finder in sys.meta_path):
         return None
     _busy.add(key)
     try:
@@ -22,7 +29,7 @@ def find(ours, name, path, target):
         elif spec is not None:
             try:
                 hooks.after(spec)
-            except Exception:  # hooks.Marker cannot replace this loader
+            except Exception:  # hooks.Marker cannot replace this loader; hooks.late() marks the module
                 pass
         return spec
     finally:

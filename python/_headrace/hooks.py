@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instruments modules after they have run."""
 
+import sys
+
 from . import api
 
 present = api.present
+Module = type(sys)
 
 # The modules of startup/sitecustomize.py, each with the file and the function that instrument it.
 MARKS = {
@@ -55,47 +58,95 @@ MARKS = {
 }
 
 
+left = set(MARKS) if present else set()  # the modules that were not marked yet; the finder shares this set
+
+
 class Marker:
-    """Replaces the loader of a module until the module runs. An instance has the class and the attributes of the loader, and a copy of
-    an instance is a copy of the loader. For this, each instance has its own class, which is derived from the class of the loader."""
+    """Stands for the loader of a module until the module has run: it has the class of the loader, and all its attributes but exec_module
+    are those of the loader. Each instance has its own class, which is derived from the class of the loader if that is possible."""
 
     def __init_subclass__(cls, **_):
         pass  # must not call __init_subclass__ of the class of the loader
 
     def __init__(self):
-        self.__dict__ = self._headrace_real.__dict__
+        pass  # must not call that of the class of the loader
 
-    @property
-    def __class__(self):
-        return type(self._headrace_real)
+    # Another finder may have set exec_module of the loader, or may set it here. Then it calls ours, or ours calls it.
 
-    def __getattr__(self, name):
-        return getattr(self._headrace_real, name)
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name) if name == "exec_module" else getattr(type(self).headrace_real, name)
 
-    def __reduce_ex__(self, protocol):
-        return self._headrace_real.__reduce_ex__(protocol)
+    def __setattr__(self, name, value):
+        if name == "exec_module":
+            object.__setattr__(self, name, value)
+        else:
+            setattr(type(self).headrace_real, name, value)
+
+    def __delattr__(self, name):
+        if name == "exec_module":
+            object.__delattr__(self, name)
+        else:
+            delattr(type(self).headrace_real, name)
 
     def exec_module(self, module):
         # Restores the real loader first, because neither the module nor inspect must find this object.
-        real = self._headrace_real
+        real, name = type(self).headrace_real, type(self).headrace_name
         for owner, attribute in ((module, "__loader__"), (getattr(module, "__spec__", None), "loader")):
             if getattr(owner, attribute, None) is self:
                 setattr(owner, attribute, real)
         real.exec_module(module)
-        try:
-            self._headrace_mark[0](module)
-        except Exception:  # an unknown version of the module has no marks
-            pass
+        _mark(name, module)
+        late()
 
 
 def after(spec):
     """Arranges that the module of `spec` is instrumented after it has run."""
     real = spec.loader
-    if isinstance(real, type) or not hasattr(real, "exec_module"):
+    if not hasattr(real, "exec_module"):
         return
-    file, function = MARKS[spec.name]
-    package = __import__(f"{__package__}.{file}", fromlist=[function])
     kind = type(real)
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "_headrace_real": real}
-    names["_headrace_mark"] = (getattr(package, function),)  # in a tuple, because a function would become a method
-    spec.loader = type(kind)(kind.__name__, (Marker, kind), names)()
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "headrace_real": real, "headrace_name": spec.name}
+    try:
+        loader = type(kind)(kind.__name__, (Marker, kind), names)()
+    except TypeError:  # no class can be derived from this one, or the loader is a class
+        loader = type(kind.__name__, (Marker,), names)()
+    spec.loader = loader
+
+
+def _mark(name, module):
+    left.discard(name)
+    file, function = MARKS[name]
+    try:
+        getattr(__import__(f"{__package__}.{file}", fromlist=[function]), function)(module)
+    except Exception as error:  # an unknown version of the module
+        unmarked(name, f"{type(error).__name__}: {api.shown(error)}")
+
+
+def unmarked(name, why):
+    """Records why calls of a module are not recorded."""
+    why = "".join("'" if c in '"\\' or not c.isprintable() else c for c in f"{name}: {why}")
+    api.mark(api.name("marks", "headrace", None, api.MARK), b'{"reason":"%s"}' % why.encode("utf-8", "replace"))
+
+
+def _missed():
+    """Returns the modules that have run without a Marker, by name: the program found or ran them in its own way."""
+    found = {}
+    for name in left & sys.modules.keys():
+        module = sys.modules[name]
+        # LazyLoader runs a module when an attribute of it is read, so this reads none.
+        if isinstance(module, Module) and type(module).__name__ != "_LazyModule":
+            spec = Module.__getattribute__(module, "__dict__").get("__spec__")
+            if not getattr(spec, "_initializing", False):
+                found[name] = module
+    return found
+
+
+def late():
+    """Marks the modules that have run without a Marker."""
+    for name, module in _missed().items():
+        _mark(name, module)
+
+
+def at_exit():
+    for name in _missed():
+        unmarked(name, "no import followed that of the module, which another finder had found")

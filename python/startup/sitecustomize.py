@@ -30,13 +30,15 @@ MODULES = set(
 class HeadraceFinder(object):
     """The first finder in sys.meta_path. Finds a module of MODULES by the other finders, and marks it after it has run."""
 
+    left = MODULES  # those that are not marked; a module that another finder found is marked at the next import
+
     def find_spec(self, name, path=None, target=None):
-        # If the program has wrapped or removed this finder, the program itself calls the other finders.
-        if name not in MODULES or not any(finder is self for finder in sys.meta_path):
+        if name not in MODULES and not self.left & sys.modules.keys():
             return None
         find = finds()
         if find is None:
-            sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
+            MODULES.clear()
+            self.left = MODULES
             return None
         return find(self, name, path, target)
 

@@ -6,6 +6,7 @@ import glob
 import os
 import subprocess
 import sys
+import textwrap
 
 import harness
 from harness import MODULES, PYTHON, STARTUP, Case
@@ -161,6 +162,104 @@ class Startup(Case):
         out = self.run_python(program, env=self.environment(PYTHONPATH=f"{STARTUP}:{lib}"))
         self.assertEqual(out, "['torch', 'torch.serialization'] p SourceFileLoader\n")
         self.assertEqual(len(self.told().regions), 1)
+
+    def test_finders_that_change_what_others_found(self):
+        """As patching libraries do, in front of headrace's finder and behind it, and with loaders of any class."""
+        program = textwrap.dedent("""
+            import importlib.machinery, importlib.util, sys
+
+            def attribute(spec):
+                real = spec.loader.exec_module
+                def exec_module(module):
+                    real(module)
+                    print("ran", module.__name__, module.LOADER)
+                spec.loader.exec_module = exec_module
+                return spec
+
+            class Chained:
+                def __init__(self, loader): self.loader = loader
+                def __getattr__(self, name): return getattr(self.loader, name)
+                def create_module(self, spec): return self.loader.create_module(spec)
+                def exec_module(self, module): self.loader.exec_module(module)
+
+            def chained(spec):
+                spec.loader = Chained(spec.loader)
+                return spec
+
+            def respec(spec):
+                return importlib.util.spec_from_loader(spec.name, Chained(spec.loader), origin=spec.origin)
+
+            class Slots:
+                __slots__ = ("loader", "create_module")
+                name = "of the class"
+                def __init_subclass__(cls): raise TypeError("final")
+                def exec_module(self, module): self.loader.exec_module(module)
+
+            def slots(spec):
+                loader = Slots()
+                loader.loader, loader.create_module = spec.loader, lambda spec: None
+                spec.loader = loader
+                return spec
+
+            def static(spec):
+                class Static:
+                    create_module = staticmethod(spec.loader.create_module)
+                    exec_module = staticmethod(spec.loader.exec_module)
+                spec.loader = Static
+                return spec
+
+            def others(name, path):
+                return importlib.util.find_spec(name)
+
+            def alone(name, path):
+                return importlib.machinery.PathFinder.find_spec(name, path)
+
+            class Finder:
+                busy = False
+                def find_spec(self, name, path=None, target=None):
+                    if self.busy or name != "torch.serialization":
+                        return None
+                    self.busy = True
+                    try:
+                        return change(find(name, path))
+                    finally:
+                        self.busy = False
+
+            change, find, at = eval(sys.argv[1]), eval(sys.argv[2]), int(sys.argv[3])
+            sys.meta_path.insert(at, Finder())
+            import torch.serialization
+            import json.tool
+            print(torch.serialization.save(1, "p"), type(torch.serialization.__loader__).__name__)
+        """)
+        lib = self.torch()
+        self.write("finders.py", program)
+        envs = self.environment(PYTHONPATH=f"{STARTUP}:{lib}"), self.environment(PYTHONPATH=lib, fake=False)
+        for change in ("attribute", "chained", "respec", "slots", "static", "(lambda spec: spec)"):
+            for find in ("others", "alone"):
+                for at in ("0", "1"):
+                    with self.subTest(change=change, find=find, at=at):
+                        if os.path.exists(self.told_at):
+                            os.remove(self.told_at)
+                        said = [self.run_all(PYTHON, "finders.py", change, find, at, env=env) for env in envs]
+                        self.assertEqual(said[0], said[1])
+                        self.assertEqual(said[0][0], 0, said[0])
+                        self.assertEqual([call["call"] for call in self.told().calls], ["begin", "end"])
+
+    def test_marks_that_cannot_be_made_are_told(self):
+        lib = self.torch()
+        behind = "import importlib.util as u; u.find_spec('torch'); sys.meta_path.insert(0, m.PathFinder)"
+        late = "no import followed that of the module, which another finder had found"
+        os.makedirs(f"{lib}/torch/utils/data")
+        self.write("lib/torch/utils/data/dataloader.py", "")
+        lacks = "torch.utils.data.dataloader: AttributeError: .* has no attribute '_BaseDataLoaderIter'"
+        for text, expected in ((behind, [f"torch.serialization: {late}", f"torch: {late}"]), ("import torch.utils.data.dataloader", [lacks])):
+            program = f"import importlib.machinery as m, sys; {text}; import torch.serialization"
+            self.run_python(program, env=self.environment(PYTHONPATH=f"{STARTUP}:{lib}"))
+            told = sorted(self.told().calls, key=lambda call: call["args"]["reason"])
+            self.assertEqual([(call["call"], call["name"], call["domain"]) for call in told], [("mark", "marks", "headrace")] * len(expected))
+            for call, reason in zip(told, expected):
+                self.assertRegex(call["args"]["reason"], f"^{reason}")
+            os.remove(self.told_at)
 
     def test_a_module_that_fails_and_one_that_is_not_there(self):
         lib = self.torch()
