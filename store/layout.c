@@ -307,12 +307,36 @@ static int adopt_folder(int dir_fd)
 	return write_store_file(dir_fd, 0); /* the creator died before it wrote the text */
 }
 
+/* Makes the folders above `path` that do not exist, as mkdir -p does. */
+static int make_parents(const char *path)
+{
+	char parent[HR_STORE_PATH_MOST + 1];
+	size_t n = strlen(path);
+
+	memcpy(parent, path, n + 1);
+	for (char *at = parent + strspn(parent, "/"); (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		if (mkdir(parent, 0777) < 0 && errno != EEXIST)
+			return -errno;
+		*at = '/';
+	}
+	return 0;
+}
+
 int hr__store_make(const char *path)
 {
 	int fd, r;
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	if (strlen(path) > HR_STORE_PATH_MOST)
+		return -ENAMETOOLONG;
+	r = mkdir(path, 0700) < 0 ? -errno : 0;
+	if (r == -ENOENT) {
+		r = make_parents(path);
+		if (r == 0)
+			r = mkdir(path, 0700) < 0 ? -errno : 0;
+	}
+	if (r < 0 && r != -EEXIST)
+		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -334,12 +358,32 @@ int hr_store_create(const char *path)
 	return r;
 }
 
+/* Whether folders can be made in the nearest folder above `path` that exists. */
+static int check_above(const char *path)
+{
+	char above[HR_STORE_PATH_MOST + 1], *slash;
+
+	memcpy(above, path, strlen(path) + 1);
+	while ((slash = strrchr(above, '/')) && slash > above) {
+		*slash = '\0';
+		if (access(above, W_OK | X_OK) == 0)
+			return 0;
+		if (errno != ENOENT)
+			return -errno;
+	}
+	return access(slash ? "/" : ".", W_OK | X_OK) < 0 ? -errno : 0;
+}
+
 int hr_store_check(const char *path)
 {
 	int fd, r;
 
+	if (strlen(path) > HR_STORE_PATH_MOST)
+		return -ENAMETOOLONG;
 	if (mkdir(path, 0700) == 0) /* only mkdir reports all reasons for a failure */
 		return rmdir(path) < 0 ? -errno : 0;
+	if (errno == ENOENT)
+		return check_above(path);
 	if (errno != EEXIST)
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

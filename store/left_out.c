@@ -80,7 +80,7 @@ int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process)
 static bool is_system(const char *pattern)
 {
 	static const char *const folders[] = {"/etc",  "/dev", "/proc",	 "/sys",  "/bin",
-					      "/boot", "/lib", "/lib64", "/sbin", "/run"};
+					      "/boot", "/lib", "/lib64", "/sbin"};
 	size_t top = strcspn(pattern + (*pattern == '/'), "/") + (*pattern == '/');
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)

@@ -22,6 +22,7 @@
 #ifndef HEADRACE_STORE_STORE_H
 #define HEADRACE_STORE_STORE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,9 +91,12 @@ int hr_stream_lock(int stream_fd, int *ret_fd);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* The longest path of a store, in bytes. It leaves room for names of jobs, nodes and files. */
+#define HR_STORE_PATH_MOST (PATH_MAX - 1024)
+
 /*
- * Creates the folder (0700) and headrace.store, if they are missing. -EACCES, -EROFS, -ENOSPC,
- * -ENOTDIR. -EPROTONOSUPPORT: a newer version. -ENOTEMPTY: a folder with other files. -EBUSY: a
+ * Creates the folder (0700), those above it, and headrace.store, if they are missing. -EACCES,
+ * -EROFS, -ENOSPC, -ENOTDIR. -ENAMETOOLONG: longer than HR_STORE_PATH_MOST. -EPROTONOSUPPORT: a newer version. -ENOTEMPTY: a folder with other files. -EBUSY: a
  * collector holds the store (hr_store_holder).
  */
 int hr_store_create(const char *path);

@@ -24,6 +24,22 @@
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
 
+static mode_t command_umask;
+static struct sigaction command_sigxfsz;
+
+void hr_child_prepare(void)
+{
+	command_umask = umask(077);
+	umask(command_umask & ~(mode_t)S_IRWXU);
+	sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, &command_sigxfsz);
+}
+
+static void command_settings(void)
+{
+	umask(command_umask);
+	sigaction(SIGXFSZ, &command_sigxfsz, NULL);
+}
+
 int hr_child_init(struct hr_child *child)
 {
 	sigset_t set;
@@ -57,6 +73,7 @@ int hr_child_start(struct hr_child *child, char *const argv[], char *const envir
 	if (child->pid == 0) {
 		sigaction(SIGCHLD, &child->sigchld, NULL);
 		pthread_sigmask(SIG_SETMASK, &child->before, NULL);
+		command_settings();
 		execvpe(argv[0], argv, environment);
 		error = errno;
 		n = write(report[1], &error, sizeof(error));
@@ -198,6 +215,7 @@ int hr_child_exec_status(const char *name, int error)
 
 int hr_child_exec(char *const argv[], char *const environment[])
 {
+	command_settings();
 	execvpe(argv[0], argv, environment);
 	return hr_child_exec_status(argv[0], errno);
 }

@@ -23,6 +23,12 @@ struct hr_child {
 	int status; /* wait status; valid if `ended` */
 };
 
+/*
+ * Call it first. Files of headrace are usable under any umask, and a limit of file size (ulimit -f)
+ * is an error and no signal. CMD gets its umask and its action for SIGXFSZ back.
+ */
+void hr_child_prepare(void);
+
 /* Blocks the signals to forward. Call it before hr_child_start. */
 int hr_child_init(struct hr_child *child);
 

@@ -29,8 +29,10 @@ const char *hr_refusal_fix(int error)
 	case -ENOTEMPTY:
 	case -ENOTDIR:
 		return "choose a new folder with -o";
-	case -ENOENT:
-		return "parent directory does not exist: create it, or choose another with -o";
+	case -ENAMETOOLONG:
+		return "choose a shorter path with -o";
+	case -EFBIG:
+		return "raise the limit of file size (ulimit -f)";
 	case -EBUSY:
 		return "send to the collector: -o tcp://HOST:PORT";
 	case -EPROTONOSUPPORT:

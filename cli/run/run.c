@@ -124,6 +124,8 @@ static int make_store(struct hr_run_state *run)
 
 	if (r == 0 && realpath(run->job.store, run->store) == NULL)
 		r = -errno;
+	if (r == 0 && strlen(run->store) > HR_STORE_PATH_MOST)
+		r = -ENAMETOOLONG;
 	if (r == -EBUSY && hr_store_holder(run->job.store, holder, sizeof(holder)) &&
 	    holder[0] != '\0')
 		hr_report("cannot use the store %s: the collector %s writes to it" HR_HINT
@@ -424,6 +426,7 @@ int hr_run_main(int argc, char **argv)
 
 	if (run == NULL)
 		return HR_EXIT_STORE_FAILED;
+	hr_child_prepare();
 	run->link.fd = -1;
 	run->child.signal_fd = -1;
 	r = hr_run_options_parse(argc, argv, &run->options);

@@ -12,6 +12,7 @@ import unittest
 import harness
 
 TARGETS = "tcp://HOST[:PORT] or unix:///PATH"
+LONG = "d/" * 1600 + "d"
 MISUSES = (  # command, exit status, message on standard error without "headrace: "
     # commands
     ("", 2, "no command given\nhint: `headrace run -- CMD` records a program; `headrace --help` lists all commands"),
@@ -42,8 +43,8 @@ MISUSES = (  # command, exit status, message on standard error without "headrace
     ("run -o file -- true", 125, "cannot create the store file: Not a directory\nhint: choose a new folder with -o"),
     ("run -o full -- true", 125, "cannot create the store full: it contains other files and is not a store\n"
                                  "hint: choose a new folder with -o"),
-    ("run -o a/b -- true", 125, "cannot create the store a/b: No such file or directory\n"
-                                "hint: parent directory does not exist: create it, or choose another with -o"),
+    ("run -o file/b -- true", 125, "cannot create the store file/b: Not a directory\nhint: choose a new folder with -o"),
+    (f"run -o {LONG} -- true", 125, f"cannot create the store {LONG}: File name too long\nhint: choose a shorter path with -o"),
     ("run -o newer -- true", 125, "cannot create the store newer: it was written by a newer headrace\n"
                                   "hint: use that version, or choose another folder with -o"),
     ("run -o new --summary /nowhere/x -- true", 125, "cannot write the summary to /nowhere/x: No such file or directory"),

@@ -40,6 +40,33 @@ class ExitStatus(harness.Case):
         self.assertFalse(os.path.exists(self.store))
 
 
+class Settings(harness.Case):
+    """Files of headrace and the command have settings of their own."""
+
+    def test_umask(self):
+        """The store is usable under any umask of any user, and the command keeps it."""
+        user = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"] if os.geteuid() == 0 else []
+        os.chmod(self.dir, 0o777)
+        for mask in "0277", "0777", "0022":
+            store = os.path.join(self.dir, f"runs/{mask}/store") if mask == "0022" else os.path.join(self.dir, mask)
+            words = [*user, "sh", "-c", f'umask {mask}; exec "$0" run -o "$1" -- sh -c umask', harness.HEADRACE, store]
+            done = subprocess.run(words, env=harness.clean_environment(), capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, f"{mask}\n"), done.stderr)
+            done = self.headrace("query", "--format", "csv", store, "SELECT count(*) AS n FROM jobs")
+            self.assertEqual(done.stdout.split(), ["n", "1"])
+        self.assertEqual(os.stat(os.path.join(self.dir, "runs/0022")).st_mode & 0o777, 0o755)
+        self.assertEqual(os.stat(store).st_mode & 0o777, 0o700)
+
+    def test_a_limit_of_file_size(self):
+        """It is an error and no signal; the command has its usual action."""
+        for option, status in ([], 125), (["--best-effort"], -signal.SIGXFSZ):
+            words = [harness.HEADRACE, "run", *option, "-o", self.store, "--", "sh", "-c", f"echo x >{self.data}/f"]
+            done = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', *words], env=harness.clean_environment(), capture_output=True, text=True,
+                                  timeout=300, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn("File too large\nheadrace: hint: raise the limit of file size (ulimit -f)", done.stderr)
+
+
 class Ends(harness.Case):
     """How processes ended, as the kernel says, and what that makes of the job."""
 

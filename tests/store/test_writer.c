@@ -78,8 +78,22 @@ static void foreign_folders_are_refused(void **state)
 	assert_int_equal(hr_writer_open(store, &id, &w, NULL), -EPROTONOSUPPORT);
 	assert_int_equal(hr_store_create(help_path(state, "s/thesis.tex")), -ENOTDIR);
 	assert_int_equal(hr_store_check(help_path(state, "s/thesis.tex")), -ENOTDIR);
-	assert_int_equal(hr_store_create(help_path(state, "no/such")), -ENOENT);
-	assert_int_equal(hr_store_check(help_path(state, "no/such")), -ENOENT);
+	assert_int_equal(hr_store_check(help_path(state, "s/thesis.tex/s")), -ENOTDIR);
+	assert_int_equal(hr_store_create(help_path(state, "s/thesis.tex/s")), -ENOTDIR);
+}
+
+static void folders_above_are_made(void **state)
+{
+	char longer[HR_STORE_PATH_MOST + 2];
+
+	assert_int_equal(hr_store_check(help_path(state, "one/two/s")), 0);
+	assert_int_equal(access(help_path(state, "one"), F_OK), -1);
+	assert_int_equal(hr_store_create(help_path(state, "one/two//s/")), 0);
+	assert_int_equal(hr_store_check(help_path(state, "one/two/s")), 0);
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_int_equal(hr_store_check(longer), -ENAMETOOLONG);
+	assert_int_equal(hr_store_create(longer), -ENAMETOOLONG);
 }
 
 /* A creator that died between making the file and writing it. */
@@ -452,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(store_is_made_once),
 	    TEST(foreign_folders_are_refused),
+	    TEST(folders_above_are_made),
 	    TEST(half_made_store_is_adopted),
 	    TEST(names_are_encoded),
 	    TEST(one_writer_at_a_time),
