@@ -146,6 +146,7 @@ enum hr_ctl_id {
 	HR_CTL_FORK = 6, /* a new child: fd = pid in the parent's namespace, flags = 1 for vfork */
 	HR_CTL_REGION_KEY = 7, /* the name of regions (described below) */
 	HR_CTL_REGION = 8,     /* a region that has ended (described below) */
+	HR_CTL_LIBRARY = 9,    /* only as a count of losses: a library with a libc of its own */
 	HR_OP_FIRST = 16
 };
 

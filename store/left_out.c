@@ -79,7 +79,7 @@ int hr_left_out_take(struct hr_left_out *l, const struct hr_process *process)
 /* Whether the pattern covers only programs and their settings, and no data sets. */
 static bool is_system(const char *pattern)
 {
-	static const char *const folders[] = {"/etc",  "/dev", "/proc",	 "/sys",  "/bin",
+	static const char *const folders[] = {"/etc",  "/dev", "/proc",	 "/sys", "/bin",
 					      "/boot", "/lib", "/lib64", "/sbin"};
 	size_t top = strcspn(pattern + (*pattern == '/'), "/") + (*pattern == '/');
 

@@ -10,6 +10,12 @@
 
 /* ---- lost operations, and operations of unattached children ---------------------------------- */
 
+bool hr__counts_no_operations(uint32_t op, enum hr_loss_reason *ret)
+{
+	*ret = op == HR_CTL_REGION ? HR_LOSS_REGIONS : HR_LOSS_LIBRARY;
+	return op == HR_CTL_REGION || op == HR_CTL_LIBRARY;
+}
+
 static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 {
 	struct hr_lost_row *v;
@@ -32,7 +38,9 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 static struct hr_lost_row *lost_seen(const struct hr_engine *e, struct hr_ring_state *ring,
 				     uint64_t op)
 {
-	if (op != HR_CTL_REGION && op != HR_LOST_STRAYS + HR_CTL_REGION &&
+	enum hr_loss_reason reason;
+
+	if (!hr__counts_no_operations(op % HR_OP_MAX, &reason) &&
 	    (op >= HR_LOST_STRAYS + HR_OP_MAX || !e->trait[op % HR_OP_MAX].class))
 		return NULL;
 	return lost_row(ring, (uint32_t)op);
@@ -50,6 +58,7 @@ int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 		struct hr_lost_row *seen = lost_seen(e, ring, row->op);
 		struct hr_lost more = row->total;
 		bool stray = row->op >= HR_LOST_STRAYS;
+		enum hr_loss_reason reason;
 
 		if (seen) {
 			more.count -= seen->total.count;
@@ -63,8 +72,8 @@ int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in)
 			continue;
 		}
 		seen->total = row->total;
-		if (row->op % HR_OP_MAX == HR_CTL_REGION) {
-			hr__loss(e, in->proc, HR_LOSS_REGIONS, 0, more.count);
+		if (hr__counts_no_operations(row->op % HR_OP_MAX, &reason)) {
+			hr__loss(e, in->proc, reason, 0, more.count);
 			continue;
 		}
 		e->stats.lost += more.count;

@@ -27,6 +27,7 @@ static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
 
 	for (uint32_t i = 0; i + sizeof(struct hr_counter) <= item->bytes;
 	     i += sizeof(struct hr_counter)) {
+		enum hr_loss_reason reason;
 		struct hr_counter c;
 
 		memcpy(&c, item->value + i, sizeof(c));
@@ -36,8 +37,8 @@ static void take_counters(struct hr_engine *e, const struct hr_entry_attach *in,
 			return;
 		}
 		left -= c.total.count;
-		if (c.op == HR_CTL_REGION)
-			hr__loss(e, proc, HR_LOSS_REGIONS, 0, c.total.count);
+		if (hr__counts_no_operations(c.op, &reason))
+			hr__loss(e, proc, reason, 0, c.total.count);
 		if (c.op >= HR_OP_MAX || !e->trait[c.op].class || !c.total.count ||
 		    c.total.bytes > HR_COUNT_MOST || c.total.ticks > HR_COUNT_MOST)
 			continue;

@@ -203,6 +203,8 @@ void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns)
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
+/* counts.c: whether a count of losses is not of operations. *ret: its reason. */
+bool hr__counts_no_operations(uint32_t op, enum hr_loss_reason *ret);
 /* engine.c */
 void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
 	      uint64_t count);

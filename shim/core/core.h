@@ -41,7 +41,7 @@
  * not files.
  */
 typedef uint64_t hr_file;
-#define HR_FILE_UNKNOWN	   UINT64_C(0) /* the shim reads /proc/self/fd at the first use */
+#define HR_FILE_UNKNOWN	   UINT64_C(0) /* the shim asks the kernel at the first use */
 #define HR_FILE_IGNORED	   UINT64_C(1) /* excluded, or a pipe, socket, tty or anonymous inode */
 #define HR_FILE_RUNTIME	   UINT64_C(1) /* with an id: the file has scope 'runtime' */
 #define HR_FILE_DIR	   UINT64_C(2) /* with an id: the file is a directory */
@@ -123,6 +123,12 @@ void hr_fd_set(int fd, hr_file file); /* for the target of a dup, fdopen, a rece
 hr_file hr_fd_get(int fd);	      /* HR_FILE_IGNORED: fd is no file */
 void hr_fd_clear(int fd);	      /* call it before the real close, which frees the number fd */
 void hr_fd_clear_range(unsigned first, unsigned last); /* for close_range and closefrom */
+/*
+ * Call it before the threads of this process get different descriptors (unshare, a thread by clone
+ * without CLONE_FILES), or share them with another process. The shim then asks the kernel for the
+ * file of each operation.
+ */
+void hr_fds_split(void);
 /* Returns the file position. Negative: it has none, or system calls are forbidden. */
 int64_t hr_fd_position(int fd);
 
@@ -136,6 +142,8 @@ hr_file hr_path_file(int dirfd, const char *path);
 
 /* Call it after a successful chdir or fchdir: forgets the cached working directory. */
 void hr_cwd_changed(void);
+/* Like hr_fds_split, for the working directory. */
+void hr_cwd_split(void);
 
 /* ---- mappings ------------------------------------------------------------------------------------- */
 
@@ -222,6 +230,13 @@ void hr_after_spawn(const char *path, char *const envp[]);
 void hr_env_set(const char *name, const char *value); /* call it after setenv or putenv */
 void hr_env_add(const char *name, const char *value);
 
+/*
+ * Call it before a library is loaded that will call libc without this library (RTLD_DEEPBIND,
+ * dlmopen). Attaches, and counts the library as a loss. Such a library may close and open
+ * descriptors unseen, so this includes hr_fds_split().
+ */
+void hr_before_unseen_library(void);
+
 /* ---- originals ------------------------------------------------------------------------------------ */
 
 /*
@@ -244,6 +259,13 @@ static inline void *hr_real_get(uint16_t id)
 
 	return hr_likely(fn != NULL) ? fn : hr_real_resolve(id);
 }
+
+bool hr_real_exists(uint16_t id); /* whether some library has the original function */
+/*
+ * Call it with a function that a program has found by dlsym with a handle, under the name that it
+ * asked for. Returns the wrapper if `fn` is the original function of one, otherwise fn.
+ */
+void *hr_real_wrapper(void *fn, const char *name);
 
 /* HR_REAL for libaio, which a plugin may unload. -ENOSYS: the function is missing now. */
 #define HR_REAL_UNLOADABLE(name) ((hr_fn_##name *)hr_real_unloadable(HR_OP_##name))

@@ -13,6 +13,7 @@
 struct hr__fdtab {
 	hr_file *entries;
 	uint32_t limit; /* number of entries; stored after the pointer to them */
+	bool split;	/* hr_fds_split() was called: all entries stay unknown */
 };
 extern struct hr__fdtab hr__fdtab;
 
@@ -25,8 +26,10 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file);
 
 static inline hr_file hr__fd_peek(int fd)
 {
-	if (hr_unlikely((uint32_t)fd >= __atomic_load_n(&hr__fdtab.limit, __ATOMIC_RELAXED)))
-		return HR_FILE_IGNORED;
+	uint32_t limit = __atomic_load_n(&hr__fdtab.limit, __ATOMIC_RELAXED);
+
+	if (hr_unlikely((uint32_t)fd >= limit))
+		return fd < 0 || limit == 0 ? HR_FILE_IGNORED : HR_FILE_UNKNOWN;
 	return __atomic_load_n(&hr__fdtab.entries[fd], __ATOMIC_RELAXED);
 }
 

@@ -28,11 +28,10 @@ __attribute__((constructor)) static void ctor_start(int argc, char **argv, char 
 {
 	(void)argc;
 	(void)argv;
-	hr__real_init();
-	if (gnu_get_libc_version != NULL)
-		hr__init(envp);
-	else
-		hr__init(&environ != NULL ? environ : NULL);
+	if (gnu_get_libc_version == NULL)
+		envp = &environ != NULL ? environ : NULL;
+	hr__real_init(hr__env_value(envp, "LD_PRELOAD"));
+	hr__init(envp);
 	/*
 	 * exit() runs handlers in reverse order of registration. libc registers the destructors of
 	 * libraries after this handler, so this handler runs after them, and only stdio follows. A

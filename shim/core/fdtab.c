@@ -3,11 +3,14 @@
  * fdtab.c - the file of each descriptor
  *
  *      entries[fd]   one word: hr_file, and whether this session has sent its path
- *      texts[fd] path as opened, if fd < TEXT_FDS; for forked children and *at calls. Readers
+ *      texts[fd] path as opened, if fd < text_fds; for forked children and *at calls. Readers
  *                    check that the text's hash is the entry's id, so no lock is needed.
+ *
+ * For a descriptor beyond the table, the kernel is asked at each operation.
  */
 #include "shim/core/path.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,30 +28,37 @@
 #define FDS_MAX	   (UINT32_C(1) << 26)
 #define FDS_MIN	   UINT32_C(1024)
 #define TEXT_FDS   UINT32_C(65536)
+#define DATA_SHARE 16 /* the tables may take this part of a limit of data (ulimit -d) */
 #define TEXT_WORDS 32 /* the first word contains the length */
 #define TEXT_BYTES ((TEXT_WORDS - 1) * sizeof(uint64_t))
 
 struct hr__fdtab hr__fdtab;
 static uint64_t (*texts)[TEXT_WORDS];
+static uint32_t text_fds;
 static uint32_t high; /* the highest index that was ever set, up to which loops run */
 
+/* The kernel counts a reservation as data, although it has no memory yet. */
 bool hr__fdtab_init(void)
 {
 	struct rlimit limit = {0};
-	uint64_t fds = FDS_MAX;
+	uint64_t fds = FDS_MAX, data = UINT64_MAX;
 
 	if (HR_SYS4(prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_max < fds)
 		fds = limit.rlim_max < FDS_MIN ? FDS_MIN : limit.rlim_max;
+	if (HR_SYS4(prlimit64, 0, RLIMIT_DATA, NULL, &limit) == 0)
+		data = limit.rlim_cur / DATA_SHARE;
 	for (; fds >= FDS_MIN; fds /= 2) {
-		size_t bytes = fds * sizeof(hr_file) + (size_t)TEXT_FDS * sizeof(texts[0]);
-		void *memory = hr__sys_reserve(bytes);
+		uint32_t n_texts = fds < TEXT_FDS ? (uint32_t)fds : TEXT_FDS;
+		size_t bytes = fds * sizeof(hr_file) + n_texts * sizeof(texts[0]);
+		void *memory = bytes <= data || fds / 2 < FDS_MIN ? hr__sys_reserve(bytes) : NULL;
 
 		if (memory == NULL)
 			continue;
 		/* With huge pages, the first access would allocate two megabytes. */
 		HR_SYS3(madvise, memory, bytes, MADV_NOHUGEPAGE);
 		texts = memory;
-		hr__fdtab.entries = (hr_file *)(void *)(texts + TEXT_FDS);
+		text_fds = n_texts;
+		hr__fdtab.entries = (hr_file *)(void *)(texts + n_texts);
 		__atomic_store_n(&hr__fdtab.limit, (uint32_t)fds, __ATOMIC_RELEASE);
 		return true;
 	}
@@ -102,7 +112,7 @@ void hr__fdtab_forget_announced(void)
 
 static void text_store(int fd, const char *text, size_t bytes)
 {
-	if ((uint32_t)fd >= TEXT_FDS)
+	if ((uint32_t)fd >= text_fds)
 		return;
 	if (bytes > TEXT_BYTES)
 		bytes = 0;
@@ -123,7 +133,7 @@ static size_t text_load(int fd, hr_file file, char *buf)
 {
 	size_t bytes;
 
-	if ((uint32_t)fd >= TEXT_FDS)
+	if ((uint32_t)fd >= text_fds)
 		return 0;
 	bytes = __atomic_load_n(&texts[fd][0], __ATOMIC_RELAXED);
 	if (bytes == 0 || bytes > TEXT_BYTES)
@@ -147,6 +157,11 @@ static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text 
 		return false;
 	hr__linkname_proc(link, fd);
 	n = HR_SYS4(readlinkat, AT_FDCWD, link, text->bytes, PATH_MAX);
+	if (n == -ENAMETOOLONG) {
+		text->length = sizeof(HR__UNKNOWN_FOLDER) - 1;
+		memcpy(text->bytes, HR__UNKNOWN_FOLDER, text->length);
+		return true;
+	}
 	if (n <= 0)
 		return false;
 	text->length = hr__linkname_clean(text->bytes, (size_t)n, st != NULL && st->nlink == 0);
@@ -162,7 +177,8 @@ bool hr__fd_path(int fd, struct hr__text *text)
 		if (text->length > 0)
 			return true;
 	}
-	return text_from_kernel(fd, NULL, text) && text->bytes[0] == '/';
+	return text_from_kernel(fd, NULL, text) &&
+	       (text->bytes[0] == '/' || text->bytes[0] == HR__UNKNOWN_FOLDER[0]);
 }
 
 bool hr__stat_fd(int fd, struct hr__stat *ret)
@@ -219,9 +235,14 @@ static bool of_parent(void)
 	return true;
 }
 
+static bool split(void)
+{
+	return __atomic_load_n(&hr__fdtab.split, __ATOMIC_RELAXED);
+}
+
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced)
 {
-	if (!in_table(fd) || of_parent())
+	if (!in_table(fd) || split() || of_parent())
 		return;
 	if (hr_file_tracked(file))
 		text_store(fd, text, bytes);
@@ -233,22 +254,22 @@ hr_file hr__fd_resolve(int fd)
 	hr_file file = HR_FILE_IGNORED, unknown = HR_FILE_UNKNOWN;
 	struct hr__stat st;
 	struct hr__text text;
-	bool child = hr__in_vfork_child();
+	bool stored = in_table(fd) && !split() && !hr__in_vfork_child();
 	uint32_t kind; /* unused: only opens that the shim intercepts are counted */
 
-	if (!in_table(fd) || hr__image.quiet || !hr__stat_fd(fd, &st))
+	if (fd < 0 || hr__image.quiet || !hr__stat_fd(fd, &st))
 		return HR_FILE_IGNORED; /* not stored, because a file may get this number later */
 	hr__text_init(&text);
 	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
 		file = hr__path_classify(text.bytes, text.length, &kind);
 		if (hr_file_tracked(file)) {
 			file |= S_ISDIR(st.mode) ? HR_FILE_DIR : 0;
-			if (!child)
+			if (stored)
 				text_store(fd, text.bytes, text.length);
 		}
 	}
 	hr__text_done(&text);
-	if (child)
+	if (!stored)
 		return file;
 	raise_high(fd);
 	if (!__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &unknown, file, false,
@@ -314,7 +335,7 @@ hr_file hr__fd_announce(int fd, hr_file file)
 
 void hr_fd_set(int fd, hr_file file)
 {
-	if (!in_table(fd) || of_parent())
+	if (!in_table(fd) || split() || of_parent())
 		return;
 	entry_store(fd, file & ~HR__FD_ANNOUNCED);
 }
@@ -347,4 +368,14 @@ void hr_fd_clear_range(unsigned first, unsigned last)
 	hr__session_fd_taken(first, last);
 	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++)
 		hr_fd_clear((int)fd);
+}
+
+void hr_fds_split(void)
+{
+	if (!hr__image.on || hr__in_vfork_child())
+		return;
+	__atomic_store_n(&hr__fdtab.split, true, __ATOMIC_SEQ_CST);
+	for (uint32_t fd = 0; fd <= __atomic_load_n(&high, __ATOMIC_SEQ_CST) && in_table((int)fd);
+	     fd++)
+		__atomic_store_n(&hr__fdtab.entries[fd], HR_FILE_UNKNOWN, __ATOMIC_RELEASE);
 }

@@ -14,10 +14,13 @@
 #include "shim/core/path.h"
 #include "shim/core/sys.h"
 
+/* Private memory counts for RLIMIT_DATA. Shared memory does not, but takes longer to map. */
 void hr__cover(void *addr, uint64_t bytes)
 {
-	HR_SYS6(mmap, addr, bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	const int flags = MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+
+	if (HR_SYS6(mmap, addr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, -1, 0) < 0)
+		HR_SYS6(mmap, addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, -1, 0);
 }
 
 /*
@@ -135,6 +138,16 @@ void hr_before_no_clock(void)
 	hr_before_seccomp();
 	hr__clock_freeze();
 	hr__self.slow.why[HR__SLOW_CLOCK] = 1;
+}
+
+void hr_before_unseen_library(void)
+{
+	if (!hr__image.on || hr__in_vfork_child())
+		return;
+	hr_fds_split();
+	if (!hr__image.quiet)
+		hr__ring_find(HR__SEEK_RETRY);
+	hr__counters_add(HR_CTL_LIBRARY, 0, HR_ASKED_NONE, 0, 0);
 }
 
 void hr_before_leaving(void)

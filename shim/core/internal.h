@@ -370,9 +370,14 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
 /* Initializes the shim from envp, which may be NULL. Call it once, before other threads exist. */
 void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name);
-void hr__real_init(void);
+void hr__real_init(const char *preloaded); /* the value of LD_PRELOAD, or NULL */
 /* Finds a function in the objects loaded after the shim, in any scope of the loader. NULL: none. */
 void *hr__real_named(const char *name);
+/*
+ * own.c: replaces the beginning of a wrapper by a jump to `to`, which gets all arguments. Call it
+ * before other threads exist. False: the system forbids it, and nothing has changed.
+ */
+bool hr__own_jump(void *wrapper, const void *to);
 /* exec.c: stores the variables that load this library, because later programs need the same. */
 void hr__exec_init(char *const envp[]);
 

@@ -23,8 +23,10 @@ char *hr__put_digits(char *to, uint64_t n)
 
 void hr__linkname_proc(char buf[32], int fd)
 {
-	memcpy(buf, "/proc/self/fd/", 14);
-	*hr__put_digits(buf + 14, (uint32_t)fd) = '\0';
+	static const char folder[] = "/proc/thread-self/fd/";
+
+	memcpy(buf, folder, sizeof(folder) - 1);
+	*hr__put_digits(buf + sizeof(folder) - 1, (uint32_t)fd) = '\0';
 }
 
 void hr__linkname_stat(char buf[32], int pid)
@@ -65,4 +67,53 @@ size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked)
 		bytes = folder + sizeof(TMPFILE) - 1;
 	}
 	return bytes;
+}
+
+static bool skip(const char **at, const char *end, const char *text)
+{
+	const char *from = *at;
+
+	while (*text != '\0' && from < end && *from == *text) {
+		from++;
+		text++;
+	}
+	if (*text != '\0')
+		return false;
+	*at = from;
+	return true;
+}
+
+static bool skip_digits(const char **at, const char *end)
+{
+	const char *from = *at;
+
+	while (*at < end && **at >= '0' && **at <= '9')
+		(*at)++;
+	return *at > from;
+}
+
+static bool skip_process(const char **at, const char *end)
+{
+	if (!skip(at, end, "self/") && !skip(at, end, "thread-self/") &&
+	    !(skip_digits(at, end) && skip(at, end, "/")))
+		return false;
+	return !skip(at, end, "task/") || (skip_digits(at, end) && skip(at, end, "/"));
+}
+
+bool hr__linkname_is_open(const char *path, size_t bytes)
+{
+	const char *end = path + bytes;
+	bool found;
+
+	if (skip(&path, end, "/dev/std"))
+		found =
+		    skip(&path, end, "in") || skip(&path, end, "out") || skip(&path, end, "err");
+	else if (skip(&path, end, "/dev/fd/"))
+		found = skip_digits(&path, end);
+	else if (skip(&path, end, "/proc/") && skip_process(&path, end))
+		found = skip(&path, end, "cwd") || skip(&path, end, "root") ||
+			(skip(&path, end, "fd/") && skip_digits(&path, end));
+	else
+		return false;
+	return found && (path == end || *path == '/');
 }

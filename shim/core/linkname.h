@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * linkname.h - turns a link /proc/self/fd/N into a path; writes numbers
+ * linkname.h - turns a link /proc/thread-self/fd/N into a path; writes numbers
  *
  * Threads   Any: pure functions of the caller's memory, which are async-signal-safe.
  */
@@ -14,7 +14,7 @@
 /* Writes at most 20 digits, without a NUL. Returns the end of the digits. */
 char *hr__put_digits(char *to, uint64_t n);
 
-/* Writes "/proc/self/fd/N". A negative fd gives a link that does not exist. */
+/* Writes "/proc/thread-self/fd/N". A negative fd gives a link that does not exist. */
 void hr__linkname_proc(char buf[32], int fd);
 void hr__linkname_stat(char buf[32], int pid); /* writes "/proc/PID/stat" */
 
@@ -27,5 +27,11 @@ void hr__linkname_stat(char buf[32], int pid); /* writes "/proc/PID/stat" */
  *      pipe:[99], anon_inode:x    length 0
  */
 size_t hr__linkname_clean(char *text, size_t bytes, bool unlinked);
+
+/*
+ * Whether an absolute path names what a process has open: /dev/stdin, /dev/fd/3, /proc/self/fd/3,
+ * /proc/99/cwd, or a file below one of them.
+ */
+bool hr__linkname_is_open(const char *path, size_t bytes);
 
 #endif

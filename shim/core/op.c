@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shim/core/clock.h"
+#include "shim/core/linkname.h"
 #include "shim/core/path.h"
 #include "shim/core/ring.h"
 #include "shim/core/sys.h"
@@ -347,6 +348,20 @@ static hr_file name_file(const char *path, size_t bytes, int fd)
 	return file;
 }
 
+/* Returns the file that the kernel has for a new descriptor, and sends its path. */
+static hr_file name_by_kernel(int fd)
+{
+	hr_file file;
+	bool off;
+
+	hr_fd_clear(fd);
+	file = hr_fd_get(fd);
+	if (!hr_file_tracked(file))
+		return file;
+	hr__ring_for_op(HR__SEEK_RETRY, &off);
+	return off ? file : hr__fd_announce(fd, file);
+}
+
 /* Sets op->file from op->path. Returns whether the operation is recorded. */
 static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 {
@@ -363,9 +378,10 @@ static bool op_name(struct hr_op *op, bool proved, int fd, bool tmpfile)
 		known = n > 0;
 		text.length = n;
 	}
-	op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
-	if (!known && fd >= 0)
-		hr_fd_clear(fd); /* the next operation on fd asks the kernel for the path */
+	if (fd >= 0 && (!known || hr_unlikely(hr__linkname_is_open(text.bytes, text.length))))
+		op->file = name_by_kernel(fd);
+	else
+		op->file = known ? name_file(text.bytes, text.length, fd) : HR_FILE_IGNORED;
 	hr__text_done(&text);
 	return hr_file_tracked(op->file);
 }

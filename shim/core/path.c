@@ -74,6 +74,13 @@ void hr__text_done(struct hr__text *text)
 static uint64_t cwd_words[CWD_WORDS];
 static uint32_t cwd_length;
 
+static bool cwd_split;
+
+void hr_cwd_split(void)
+{
+	__atomic_store_n(&cwd_split, true, __ATOMIC_RELAXED);
+}
+
 void hr_cwd_changed(void)
 {
 	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
@@ -138,7 +145,7 @@ static bool base_cwd(struct hr__text *text)
 {
 	size_t n = 0;
 
-	if (!hr__in_vfork_child()) {
+	if (!hr__in_vfork_child() && !__atomic_load_n(&cwd_split, __ATOMIC_RELAXED)) {
 		n = cwd_cached(text->bytes, hr__text_cap(text));
 		if (n == 0 && hr__text_grow(text))
 			n = cwd_cached(text->bytes, hr__text_cap(text));
@@ -205,20 +212,40 @@ size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, siz
 	return n;
 }
 
+/*
+ * Writes the name of a path whose folder is unknown, or for which there is no room: as much of its
+ * end as fits.
+ */
+static void without_folder(struct hr__text *text, const char *path, size_t bytes)
+{
+	size_t room = hr__text_cap(text) - sizeof(HR__UNKNOWN_FOLDER);
+
+	if (bytes > room) {
+		path += bytes - room;
+		bytes = room;
+	}
+	memcpy(text->bytes, HR__UNKNOWN_FOLDER "/", sizeof(HR__UNKNOWN_FOLDER));
+	memcpy(text->bytes + sizeof(HR__UNKNOWN_FOLDER), path, bytes);
+	text->length = sizeof(HR__UNKNOWN_FOLDER) + bytes;
+}
+
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path)
 {
-	size_t bytes = strnlen(path, PATH_MAX);
-	size_t n;
+	size_t bytes = strnlen(path, PATH_MAX), n = 0;
+	bool based;
 
-	if (bytes == 0 || bytes == PATH_MAX)
+	if (bytes == 0)
 		return false;
-	if (path[0] != '/' && !(dirfd == AT_FDCWD ? base_cwd(text) : hr__fd_path(dirfd, text)))
-		return false;
-	n = hr__path_append(text->bytes, text->length, hr__text_cap(text), path, bytes);
-	if (n == 0 && hr__text_grow(text))
+	based = path[0] == '/' || (dirfd == AT_FDCWD ? base_cwd(text) : hr__fd_path(dirfd, text));
+	if (based)
 		n = hr__path_append(text->bytes, text->length, hr__text_cap(text), path, bytes);
-	text->length = n;
-	return n > 0;
+	if (based && n == 0 && hr__text_grow(text))
+		n = hr__path_append(text->bytes, text->length, hr__text_cap(text), path, bytes);
+	if (n > 0)
+		text->length = n;
+	else
+		without_folder(text, path, bytes);
+	return true;
 }
 
 /* Tests by rt_sigprocmask, which reads its set before it refuses the invalid operation -1. */
@@ -293,6 +320,8 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 	/* Prefetches the slot, which is used next, while the filter runs. */
 	__builtin_prefetch(sent_slot(file), 1);
 	*ret_kind = HR_EXCLUDED_KINDS;
+	if (hr_unlikely(path[0] == HR__UNKNOWN_FOLDER[0]))
+		return file;
 	switch (verdict_of(path, bytes, ret_kind)) {
 	case HR__TRACED:
 		return file;

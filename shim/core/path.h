@@ -23,7 +23,13 @@ void hr__text_done(struct hr__text *text);
 bool hr__text_grow(struct hr__text *text); /* keeps the text; false: the pool has no free buffer */
 size_t hr__text_cap(const struct hr__text *text);
 
-/* Writes the absolute, normalised text of `path`, which must be readable. False: not possible. */
+/*
+ * The folder of a file, if it is unknown: the path is longer than the kernel returns (4,095 bytes),
+ * or the working directory changed under seccomp. No filter applies to such a file.
+ */
+#define HR__UNKNOWN_FOLDER "(unknown folder)"
+
+/* Writes the absolute, normalised text of `path`, which must be readable. False: it is empty. */
 bool hr__path_absolute(struct hr__text *text, int dirfd, const char *path);
 /* Appends `path` to the path of `base` bytes in buf. Returns the length; 0: it does not fit. */
 size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, size_t bytes);

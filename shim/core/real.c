@@ -9,11 +9,11 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
-#include <string.h>
 
 #include "shim/core/internal.h"
 
 #define VERSION_HIDDEN 0x8000u
+#define VERSION_NONE   1u
 
 #ifndef STT_GNU_IFUNC
 #define STT_GNU_IFUNC 10
@@ -21,6 +21,7 @@
 
 void *hr_real_table[HR_OP_MAX];
 bool hr_real_foreign[HR_OP_MAX];
+static bool may_be_own[HR_OP_MAX]; /* the original is in a library with `own` */
 
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...) [id] = #name,
 static const char *const names[HR_OP_MAX] = {
@@ -35,7 +36,12 @@ struct object {
 	const uint32_t *gnu_hash;
 	const uint32_t *sysv_hash;
 	const ElfW(Half) * versions;
-	bool foreign;
+	struct {
+		const ElfW(Rela) * v;
+		size_t bytes;
+	} relocations[2]; /* of data, and of calls */
+	bool foreign;	  /* it is no part of libc */
+	bool own;	  /* its functions need not have the arguments of libc */
 };
 
 struct symbol_search {
@@ -48,7 +54,30 @@ struct named_search {
 	bool past_us;
 	const char *name;
 	void *fn;
+	bool found;
 };
+
+/*
+ * Functions of libc are not used here, because the program may have its own, which may not be ready:
+ * AddressSanitizer calls dlsym before its strcmp can be used.
+ */
+static bool equal(const char *a, const char *b)
+{
+	while (*a != '\0' && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static bool begins_with(const char *text, const char *start)
+{
+	while (*start != '\0' && *start == *text) {
+		text++;
+		start++;
+	}
+	return *start == '\0';
+}
 
 static uint32_t hash_gnu(const char *name)
 {
@@ -76,6 +105,16 @@ static const void *pointer(const struct object *o, ElfW(Addr) value)
 	return (const void *)(value < o->base ? o->base + value : value);
 }
 
+static const char *file_name(const char *path)
+{
+	const char *name = path;
+
+	for (; *path != '\0'; path++)
+		if (*path == '/')
+			name = path + 1;
+	return name;
+}
+
 /*
  * Whether a library belongs to libc, by its file name: libc, its parts that were libraries before
  * glibc 2.34, libaio, the loader.
@@ -84,11 +123,36 @@ static bool is_libc(const char *path)
 {
 	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
 						    "librt", "libaio.", "ld-"};
-	const char *slash = strrchr(path, '/');
-	const char *name = slash != NULL ? slash + 1 : path;
+	const char *name = file_name(path);
 
 	for (unsigned i = 0; i < sizeof(names_of_libc) / sizeof(names_of_libc[0]); i++)
-		if (strncmp(name, names_of_libc[i], strlen(names_of_libc[i])) == 0)
+		if (begins_with(name, names_of_libc[i]))
+			return true;
+	return false;
+}
+
+/* Whether a library defines functions of libc, with the same arguments, for those linked with it. */
+static bool wraps_libc(const char *path)
+{
+	static const char *const wrapping[] = {"libasan.",   "libtsan.",     "liblsan.",
+					       "libhwasan.", "libclang_rt.", "libtcmalloc",
+					       "libdarshan."};
+	const char *name = file_name(path);
+
+	for (unsigned i = 0; i < sizeof(wrapping) / sizeof(wrapping[0]); i++)
+		if (begins_with(name, wrapping[i]))
+			return true;
+	return false;
+}
+
+static const char *preload; /* LD_PRELOAD */
+
+static bool is_preloaded(const char *path)
+{
+	const char *name = file_name(path);
+
+	for (const char *at = preload; at != NULL && *at != '\0'; at++)
+		if (begins_with(at, name))
 			return true;
 	return false;
 }
@@ -97,9 +161,8 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 {
 	const ElfW(Dyn) *d = NULL;
 
-	memset(o, 0, sizeof(*o));
-	o->base = info->dlpi_addr;
-	o->foreign = !is_libc(info->dlpi_name);
+	*o = (struct object){.base = info->dlpi_addr, .foreign = !is_libc(info->dlpi_name)};
+	o->own = o->foreign && !wraps_libc(info->dlpi_name) && !is_preloaded(info->dlpi_name);
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (const void *)(o->base + info->dlpi_phdr[i].p_vaddr);
@@ -116,6 +179,14 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 			o->sysv_hash = pointer(o, d->d_un.d_ptr);
 		else if (d->d_tag == DT_VERSYM)
 			o->versions = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_RELA)
+			o->relocations[0].v = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_RELASZ)
+			o->relocations[0].bytes = d->d_un.d_val;
+		else if (d->d_tag == DT_JMPREL)
+			o->relocations[1].v = pointer(o, d->d_un.d_ptr);
+		else if (d->d_tag == DT_PLTRELSZ)
+			o->relocations[1].bytes = d->d_un.d_val;
 	}
 	return o->symbols != NULL && o->strings != NULL &&
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
@@ -129,7 +200,7 @@ static bool is_default(const struct object *o, uint32_t i, const char *name,
 	unsigned type = ELF64_ST_TYPE(s->st_info);
 
 	if (s->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC) ||
-	    strcmp(o->strings + s->st_name, name) != 0)
+	    !equal(o->strings + s->st_name, name))
 		return false;
 	*best = s;
 	return o->versions == NULL || (o->versions[i] & VERSION_HIDDEN) == 0;
@@ -191,6 +262,7 @@ static void resolve_one(const struct object *o, uint16_t id, struct symbol_searc
 	if (fn == NULL)
 		return;
 	hr_real_foreign[id] = o->foreign;
+	may_be_own[id] = o->own;
 	__atomic_store_n(&hr_real_table[id], fn, __ATOMIC_RELAXED);
 	s->missing--;
 }
@@ -251,6 +323,85 @@ void *hr__real_named(const char *name)
 	return s.fn;
 }
 
+static bool has_version(const struct object *o, size_t symbol)
+{
+	return o->versions != NULL && (o->versions[symbol] & ~VERSION_HIDDEN) > VERSION_NONE;
+}
+
+/* Sets s->found if an object uses the symbol in any version, and not in that of libc. */
+static int visit_users(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct named_search *s = data;
+	struct object o;
+
+	(void)bytes;
+	if (!object_read(&o, info))
+		return 0;
+	for (unsigned k = 0; k < 2; k++)
+		for (size_t i = 0; i < o.relocations[k].bytes / sizeof(ElfW(Rela)); i++) {
+			size_t at = ELF64_R_SYM(o.relocations[k].v[i].r_info);
+
+			if (at != 0 && !has_version(&o, at) &&
+			    equal(o.strings + o.symbols[at].st_name, s->name))
+				return s->found = true;
+		}
+	return 0;
+}
+
+static int visit_own(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct named_search *s = data;
+	struct object o;
+
+	(void)bytes;
+	if (!contains(info, (uintptr_t)hr_real_table))
+		return 0;
+	if (object_read(&o, info))
+		s->fn = function_of(&o, s->name);
+	return 1;
+}
+
+/* Leaves a function to the library that defines it, if it is meant for its users (own.c). */
+static void leave_to_library(uint16_t id)
+{
+	struct named_search s = {.name = names[id]};
+
+	dl_iterate_phdr(visit_users, &s);
+	if (s.found)
+		dl_iterate_phdr(visit_own, &s);
+	if (s.fn != NULL)
+		hr__own_jump(s.fn, hr_real_table[id]);
+}
+
+/* Returns the call whose original is `fn`, preferably that of this name. 0: none. */
+static uint16_t id_of(const void *fn, const char *name)
+{
+	uint16_t found = 0;
+
+	for (uint16_t id = HR_OP_FIRST; id < HR_OP_MAX; id++) {
+		if (names[id] == NULL || hr_real_foreign[id] ||
+		    __atomic_load_n(&hr_real_table[id], __ATOMIC_RELAXED) != fn)
+			continue;
+		if (equal(names[id], name))
+			return id;
+		if (found == 0)
+			found = id;
+	}
+	return found;
+}
+
+void *hr_real_wrapper(void *fn, const char *name)
+{
+	struct named_search s = {0};
+	uint16_t id = fn != NULL ? id_of(fn, name) : 0;
+
+	if (id == 0)
+		return fn;
+	s.name = names[id];
+	dl_iterate_phdr(visit_own, &s);
+	return s.fn != NULL ? s.fn : fn;
+}
+
 /* Stands for a function that this libc lacks, if a program finds the wrapper by dlsym. */
 static long real_absent(void)
 {
@@ -258,18 +409,27 @@ static long real_absent(void)
 	return -1;
 }
 
+bool hr_real_exists(uint16_t id)
+{
+	return hr_real_get(id) != (void *)real_absent;
+}
+
 static long absent_request(void)
 {
 	return -ENOSYS;
 }
 
-void hr__real_init(void)
+void hr__real_init(const char *preloaded)
 {
 	struct symbol_search s = {.first = HR_OP_FIRST, .last = HR_OP_MAX - 1};
 
+	preload = preloaded;
 	for (unsigned id = HR_OP_FIRST; id < HR_OP_MAX; id++)
 		s.missing += names[id] != NULL && hr_real_table[id] == NULL;
 	dl_iterate_phdr(visit, &s);
+	for (uint16_t id = HR_OP_FIRST; id < HR_OP_MAX; id++)
+		if (may_be_own[id])
+			leave_to_library(id);
 }
 
 void *hr_real_resolve(uint16_t id)

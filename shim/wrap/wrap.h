@@ -253,10 +253,13 @@ static inline void hr_after_dup(int fd, int to, int r)
 		hr_fd_clear(to);
 }
 
+#define HR_CLOSE_RANGE_UNSHARE 2u
 #define HR_CLOSE_RANGE_CLOEXEC 4u
 
 static inline void hr_before_close_range(unsigned first, unsigned last, unsigned flags)
 {
+	if ((flags & HR_CLOSE_RANGE_UNSHARE) != 0)
+		hr_fds_split();
 	if (first <= last && !(flags & HR_CLOSE_RANGE_CLOEXEC))
 		hr_fd_clear_range(first, last);
 }
@@ -302,17 +305,44 @@ static inline void hr_before_seccomp_call(long operation, unsigned long program)
 
 /* ---- clone ---------------------------------------------------------------------------------- */
 
-/* Call it before a clone whose child may share this memory. The numbers are from linux/sched.h. */
+/* The numbers are from linux/sched.h. */
+#define HR_CLONE_VM	 UINT64_C(0x100)
+#define HR_CLONE_FS	 UINT64_C(0x200)
+#define HR_CLONE_FILES	 UINT64_C(0x400)
+#define HR_CLONE_VFORK	 UINT64_C(0x4000)
+#define HR_CLONE_THREAD	 UINT64_C(0x10000)
+#define HR_CLONE_NEWNS	 UINT64_C(0x20000)
+#define HR_CLONE_SETTLS	 UINT64_C(0x80000)
+#define HR_CLONE_NEWUSER UINT64_C(0x10000000)
+
+/* Call it before a clone whose child may share memory, descriptors or a working directory. */
 static inline void hr_before_clone(uint64_t flags)
 {
-	const uint64_t vm = 0x100, vfork = 0x4000, thread = 0x10000, settls = 0x80000;
+	const uint64_t vm = HR_CLONE_VM, vfork = HR_CLONE_VFORK, thread = HR_CLONE_THREAD,
+		       settls = HR_CLONE_SETTLS;
+	/* Threads usually share both, and processes usually neither. */
+	uint64_t unusual = (flags & thread) != 0 ? ~flags : flags;
 
+	if ((unusual & HR_CLONE_FILES) != 0)
+		hr_fds_split();
+	if ((unusual & HR_CLONE_FS) != 0)
+		hr_cwd_split();
 	if ((flags & vm) == 0 || (flags & thread) != 0)
 		return;
 	if ((flags & (vfork | settls)) != 0)
 		hr_before_vfork();
 	else
 		hr_before_sharing();
+}
+
+/* New namespaces of mounts and users imply a working directory of its own. */
+static inline void hr_before_unshare(uint64_t flags)
+{
+	if ((flags & HR_CLONE_FILES) != 0)
+		hr_fds_split();
+	if ((flags & (HR_CLONE_FS | HR_CLONE_NEWNS | HR_CLONE_NEWUSER)) != 0)
+		hr_cwd_split();
+	hr_before_leaving();
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ void *hr__vfork_target(void)
 	return hr_real_get(HR_OP_vfork);
 }
 
-HR_THUNK_VFORK
+HR_THUNK(vfork)
 
 /* A clone with shared memory is treated like a vfork, but its child starts in fn. */
 int hr_wrap_clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
@@ -108,8 +108,13 @@ LEAVING(setfsuid, (uid_t uid), (uid))
 LEAVING(setfsgid, (gid_t gid), (gid))
 LEAVING(setgroups, (size_t count, const gid_t *groups), (count, groups))
 LEAVING(initgroups, (const char *user, gid_t group), (user, group))
-LEAVING(unshare, (int flags), (flags))
 LEAVING(setns, (int fd, int type), (fd, type))
+
+int hr_wrap_unshare(int flags)
+{
+	hr_before_unshare((unsigned)flags);
+	return HR_REAL(unshare)(flags);
+}
 
 /* ---- environment: a rank may be set after the start (init_process_group, mp.spawn) ------------ */
 

@@ -319,7 +319,10 @@ static long record_hook(const struct call *c)
 		hr_before_prctl(c->word[1], (unsigned long)c->word[2], (unsigned long)c->word[3]);
 		break;
 	default:
-		hr_before_leaving();
+		if (c->number == SYS_unshare)
+			hr_before_unshare((unsigned)c->word[1]);
+		else
+			hr_before_leaving();
 	}
 	return forward(c);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_thunk.h - the two entries that must not leave a stack frame
+ * wrap_thunk.h - the entries that must not leave a stack frame
  *
  * The child of vfork returns to its caller first, on the parent's stack, and would overwrite a
- * frame of the wrapper. So the wrapper of vfork calls a C function that marks the thread, and then
- * jumps to the original with stack and registers unchanged. The wrapper of syscall() does the same
- * for system calls that create a process (fork, clone...). For all others, it jumps to
- * hr__syscall_record. wrap_process.c uses HR_THUNK_VFORK once; wrap_syscall.c uses HR_THUNK_SYSCALL
- * once.
+ * frame of the wrapper. dlsym and dlopen depend on the library that called them, which they find by
+ * the return address. So the wrapper of such a function calls hr__<name>_target, a C function which
+ * returns the address of the function to use, and then jumps there with stack and registers
+ * unchanged (HR_THUNK: of a function with at most three arguments). The wrapper of syscall() does
+ * the same for system calls that create a process (fork, clone...). For all others, it jumps to
+ * hr__syscall_record. wrap_syscall.c uses HR_THUNK_SYSCALL once.
  */
 #ifndef HEADRACE_SHIM_WRAP_WRAP_THUNK_H
 #define HEADRACE_SHIM_WRAP_WRAP_THUNK_H
@@ -18,8 +19,12 @@
 #define HR_STRING(x)  HR_STRING_(x)
 #define HR_HIDDEN     __attribute__((visibility("hidden"), used))
 
-/* Mark the thread, and return the address of the original. */
+/* They return the address of the function to use, and mark the thread before a vfork. */
 HR_HIDDEN void *hr__vfork_target(void);
+HR_HIDDEN void *hr__dlsym_target(void *handle);
+HR_HIDDEN void *hr__dlvsym_target(void *handle);
+HR_HIDDEN void *hr__dlopen_target(const char *path, int flags);
+HR_HIDDEN void *hr__dlmopen_target(long scope, const char *path, int flags);
 HR_HIDDEN void *hr__syscall_target(long number, unsigned long a);
 /* Records a call of syscall() with any other number. */
 HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f);
@@ -40,16 +45,20 @@ HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, l
 
 #if defined(__x86_64__)
 
-#define HR_THUNK_VFORK \
-	__asm__(HR_ENTRY("vfork") \
+#define HR_THUNK(name) \
+	__asm__(HR_ENTRY(#name) \
 		"endbr64\n" \
-		"sub $8, %rsp\n" \
-		".cfi_adjust_cfa_offset 8\n" \
-		"call hr__vfork_target\n" \
-		"add $8, %rsp\n" \
-		".cfi_adjust_cfa_offset -8\n" \
+		"push %rdi\n" \
+		"push %rsi\n" \
+		"push %rdx\n" \
+		".cfi_adjust_cfa_offset 24\n" \
+		"call hr__" #name "_target\n" \
+		"pop %rdx\n" \
+		"pop %rsi\n" \
+		"pop %rdi\n" \
+		".cfi_adjust_cfa_offset -24\n" \
 		"jmp *%rax\n" \
-		HR_ENTRY_END("vfork"));
+		HR_ENTRY_END(#name));
 
 /* Passes seven words to hr__syscall_record: six in registers, the last one on the stack. */
 #define HR_THUNK_SYSCALL \
@@ -86,17 +95,21 @@ HR_HIDDEN long hr__syscall_record(long number, long a, long b, long c, long d, l
 
 #elif defined(__aarch64__)
 
-#define HR_THUNK_VFORK \
-	__asm__(HR_ENTRY("vfork") \
+#define HR_THUNK(name) \
+	__asm__(HR_ENTRY(#name) \
 		"hint #34\n" /* bti c */ \
-		"stp x29, x30, [sp, #-16]!\n" \
-		".cfi_adjust_cfa_offset 16\n" \
-		"bl hr__vfork_target\n" \
-		"ldp x29, x30, [sp], #16\n" \
-		".cfi_adjust_cfa_offset -16\n" \
+		"stp x29, x30, [sp, #-48]!\n" \
+		".cfi_adjust_cfa_offset 48\n" \
+		"stp x0, x1, [sp, #16]\n" \
+		"str x2, [sp, #32]\n" \
+		"bl hr__" #name "_target\n" \
 		"mov x16, x0\n" \
+		"ldp x0, x1, [sp, #16]\n" \
+		"ldr x2, [sp, #32]\n" \
+		"ldp x29, x30, [sp], #48\n" \
+		".cfi_adjust_cfa_offset -48\n" \
 		"br x16\n" \
-		HR_ENTRY_END("vfork"));
+		HR_ENTRY_END(#name));
 
 /* Passes seven words, all in registers. This architecture lacks fork and vfork. */
 #define HR_THUNK_SYSCALL \

@@ -6,7 +6,7 @@
 #   HR_EXPORT_MAP        linker version script, generated from proto/calls.def; depend on target hr_export_map
 set(HR_WRAPPER_SOURCES
   wrap_table.c wrap_open.c wrap_fd.c wrap_stdio.c wrap_dir.c wrap_map.c wrap_aio.c wrap_libaio.c wrap_process.c wrap_exec.c
-  wrap_syscall.c)
+  wrap_syscall.c wrap_dl.c)
 list(TRANSFORM HR_WRAPPER_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 set(HR_WRAPPER_OPTIONS -fno-builtin -U_FORTIFY_SOURCE -U_FILE_OFFSET_BITS -fno-stack-protector)
 

@@ -72,8 +72,10 @@ SIBLING = {
     "aio_return": "aio_return64((struct aiocb64 *)cb)", "fork": "_Fork()",
 }
 # vfork's caller and its child share a stack: no C function can be in between. Jumps do not come back, clone's child does not either.
+# The results of dlopen and its siblings depend on their caller.
 # The list of execl has no va_list function.
-LEFT_OUT = {"execl", "execlp", "execle", "vfork", "clone", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "syscall", "fileno", "dirfd"}
+LEFT_OUT = {"execl", "execlp", "execle", "vfork", "clone", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "syscall", "fileno", "dirfd",
+            "dlopen", "dlmopen", "dlsym", "dlvsym"}
 
 HEAD = """
 #define _GNU_SOURCE

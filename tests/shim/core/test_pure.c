@@ -263,13 +263,55 @@ static void proc_names(void **state)
 
 	(void)state;
 	hr__linkname_proc(buf, 0);
-	assert_string_equal(buf, "/proc/self/fd/0");
+	assert_string_equal(buf, "/proc/thread-self/fd/0");
 	hr__linkname_proc(buf, 1048576);
-	assert_string_equal(buf, "/proc/self/fd/1048576");
+	assert_string_equal(buf, "/proc/thread-self/fd/1048576");
 	hr__linkname_proc(buf, 2147483647);
-	assert_string_equal(buf, "/proc/self/fd/2147483647");
+	assert_string_equal(buf, "/proc/thread-self/fd/2147483647");
 	hr__linkname_proc(buf, -1); /* does not write beyond the buffer */
-	assert_string_equal(buf, "/proc/self/fd/4294967295");
+	assert_string_equal(buf, "/proc/thread-self/fd/4294967295");
+}
+
+static void names_of_what_is_open(void **state)
+{
+	static const struct {
+		const char *path;
+		bool want;
+	} rows[] = {
+	    {"/dev/stdin", true},
+	    {"/dev/stdout", true},
+	    {"/dev/stderr", true},
+	    {"/dev/fd/3", true},
+	    {"/dev/fd/3/below", true},
+	    {"/proc/self/fd/12", true},
+	    {"/proc/self/fd/12/below", true},
+	    {"/proc/thread-self/fd/0", true},
+	    {"/proc/123/fd/4", true},
+	    {"/proc/123/task/124/fd/4", true},
+	    {"/proc/self/task/124/cwd", true},
+	    {"/proc/self/cwd/below", true},
+	    {"/proc/self/root/data", true},
+	    {"/dev/stdinx", false},
+	    {"/dev/std", false},
+	    {"/dev/fd", false},
+	    {"/dev/fd/", false},
+	    {"/dev/fd/x", false},
+	    {"/dev/fd/3x", false},
+	    {"/proc/self/fd", false},
+	    {"/proc/self/fd/", false},
+	    {"/proc/self/status", false},
+	    {"/proc/self", false},
+	    {"/proc/task/1/fd/3", false},
+	    {"/proc/1/task/fd/3", false},
+	    {"/proc", false},
+	    {"/data/dev/stdin", false},
+	    {"/", false},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (hr__linkname_is_open(rows[i].path, strlen(rows[i].path)) != rows[i].want)
+			fail_msg("row %u: %s", i, rows[i].path);
 }
 
 static void variables(void **state)
@@ -362,11 +404,17 @@ static void command_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(filter_verdicts), cmocka_unit_test(parents_taken_back),
-	    cmocka_unit_test(filter_limits),   cmocka_unit_test(kinds_of_default_excludes),
-	    cmocka_unit_test(globs),	       cmocka_unit_test(paths_appended),
-	    cmocka_unit_test(link_names),      cmocka_unit_test(proc_names),
-	    cmocka_unit_test(variables),       cmocka_unit_test(path_ids),
+	    cmocka_unit_test(filter_verdicts),
+	    cmocka_unit_test(parents_taken_back),
+	    cmocka_unit_test(filter_limits),
+	    cmocka_unit_test(kinds_of_default_excludes),
+	    cmocka_unit_test(globs),
+	    cmocka_unit_test(paths_appended),
+	    cmocka_unit_test(link_names),
+	    cmocka_unit_test(proc_names),
+	    cmocka_unit_test(names_of_what_is_open),
+	    cmocka_unit_test(variables),
+	    cmocka_unit_test(path_ids),
 	    cmocka_unit_test(command_lines),
 	};
 

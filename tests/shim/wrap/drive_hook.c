@@ -2,6 +2,7 @@
 /* drive_hook.c - calls that are no operations: process, environment, jumps */
 #include "drive.h"
 
+#include <dlfcn.h>
 #include <grp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -10,6 +11,8 @@
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+
+#include "shim/core/internal.h"
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
@@ -90,6 +93,12 @@ void drive_clone(void)
 	pid = ON(hr_wrap_clone(clone_child, stack + sizeof(stack), CLONE_VM | SIGCHLD, &status));
 	assert_int_equal(exit_status(pid), 7);
 	want_hook("hr_before_sharing");
+	pid = ON(hr_wrap_clone(clone_child, stack + sizeof(stack), CLONE_FILES | CLONE_FS | SIGCHLD,
+			       &status));
+	assert_int_equal(exit_status(pid), 7);
+	want_hook("hr_fds_split");
+	want_hook("hr_cwd_split");
+	assert_int_equal(want_hook("hr_after_fork_parent")->ret, pid);
 }
 
 /* In a child: the parent of daemon() exits. */
@@ -220,6 +229,68 @@ void drive_popen(void)
 	assert_null(ON(hr_wrap_popen("exit 7", "x")));
 }
 
+/* ---- functions that are taken by a handle -------------------------------------------------------- */
+
+static int (*program_raise)(int);
+
+void drive_dlsym(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	void *program = dlopen(NULL, RTLD_LAZY);
+
+	hr__real_init(NULL);
+	assert_non_null(libc);
+	/* ASan does not replace this function. */
+	assert_ptr_equal(hr_wrap_dlsym(libc, "posix_fallocate"), hr_wrap_posix_fallocate);
+	assert_ptr_equal(hr_wrap_dlsym(libc, "dlsym"), hr_wrap_dlsym);
+	assert_ptr_equal(hr_wrap_dlsym(program, "posix_fallocate"), hr_wrap_posix_fallocate);
+	assert_ptr_equal(hr_wrap_dlsym(RTLD_DEFAULT, "posix_fallocate"), hr_wrap_posix_fallocate);
+	assert_ptr_equal(hr_wrap_dlsym(RTLD_NEXT, "posix_fallocate"),
+			 hr_real_get(HR_OP_posix_fallocate));
+	*(void **)&program_raise = hr_wrap_dlsym(libc, "raise");
+	assert_ptr_equal(program_raise, raise);
+	assert_null(hr_wrap_dlsym(libc, "no_such_function"));
+	assert_non_null(strstr(dlerror(), "no_such_function"));
+	dlclose(libc);
+	dlclose(program);
+}
+
+void drive_dlvsym(void)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
+	hr__real_init(NULL);
+	assert_ptr_equal(hr_wrap_dlvsym(libc, "posix_fallocate", "GLIBC_2.2.5"),
+			 hr_wrap_posix_fallocate);
+	/* The original of the wrapper is another version. */
+	assert_ptr_not_equal(hr_wrap_dlvsym(libc, "posix_spawn", "GLIBC_2.2.5"),
+			     hr_wrap_posix_spawn);
+	assert_null(hr_wrap_dlvsym(libc, "posix_fallocate", "GLIBC_0"));
+	dlclose(libc);
+}
+
+void drive_dlopen(void)
+{
+	void *libc = ON(hr_wrap_dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
+
+	assert_non_null(libc);
+	dlclose(libc);
+#ifndef __SANITIZE_ADDRESS__ /* it ends the program */
+	assert_null(ON(hr_wrap_dlopen("no-such-library.so", RTLD_LAZY | RTLD_DEEPBIND)));
+	want_hook("hr_before_unseen_library");
+#endif
+}
+
+void drive_dlmopen(void)
+{
+	void *libc = ON(hr_wrap_dlmopen(LM_ID_BASE, "libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
+
+	assert_non_null(libc);
+	dlclose(libc);
+	assert_null(ON(hr_wrap_dlmopen(LM_ID_NEWLM, "no-such-library.so", RTLD_LAZY)));
+	want_hook("hr_before_unseen_library");
+}
+
 /* ---- ways out -------------------------------------------------------------------------------- */
 
 /* In a child: some of them change it. */
@@ -249,8 +320,25 @@ LEAVING(setfsuid, (int)geteuid(), (geteuid()))
 LEAVING(setfsgid, (int)getegid(), (getegid()))
 LEAVING(setgroups, -1, (1u << 20, NULL))
 LEAVING(initgroups, geteuid() == 0 ? 0 : -1, ("root", getegid()))
-LEAVING(unshare, 0, (0))
 LEAVING(setns, -1, (-1, 0))
+
+/* In a child, because the calls change it. */
+void drive_unshare(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int r = ON(hr_wrap_unshare(CLONE_FILES | CLONE_FS));
+
+		_exit(r == 0 && child_saw("hr_fds_split") && child_saw("hr_cwd_split") &&
+			      child_saw("hr_before_leaving")
+			  ? 7
+			  : 1);
+	}
+	assert_int_equal(exit_status(pid), 7);
+	assert_int_equal(ON(hr_wrap_unshare(0)), 0);
+	want_hook("hr_before_leaving");
+}
 
 /* ---- environment ---------------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stub_core.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,6 +379,9 @@ HOOK(hr_after_fork_child)
 HOOK(hr_before_seccomp)
 HOOK(hr_before_no_clock)
 HOOK(hr_before_leaving)
+HOOK(hr_before_unseen_library)
+HOOK(hr_fds_split)
+HOOK(hr_cwd_split)
 
 void hr_before_longjmp(const void *env)
 {
@@ -466,37 +468,4 @@ void hr_wait_end_fd(const struct hr_waiting *wait, int fd)
 {
 	if (on && wait->start == 1)
 		note_hook("hr_wait_end_fd")->ret = fd;
-}
-
-/* ---- originals ------------------------------------------------------------------------------ */
-
-void *hr_real_table[HR_OP_MAX];
-bool hr_real_foreign[HR_OP_MAX];
-
-static long missing(void)
-{
-	errno = ENOSYS;
-	return -1;
-}
-
-void *hr_real_resolve(uint16_t id)
-{
-	void *fn = dlsym(RTLD_NEXT, hr_op_info(id)->name);
-
-	if (fn == NULL)
-		fn = (void *)missing;
-	__atomic_store_n(&hr_real_table[id], fn, __ATOMIC_RELAXED);
-	return fn;
-}
-
-static long missing_request(void)
-{
-	return -ENOSYS;
-}
-
-void *hr_real_unloadable(uint16_t id)
-{
-	void *fn = hr_real_get(id);
-
-	return fn != (void *)missing ? fn : (void *)missing_request;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* types.c - the types of proto/calls.def are those of libc's headers; compiling it is the test */
+#include <dlfcn.h>
 #include <grp.h>
 #include <sched.h>
 #include <setjmp.h>
