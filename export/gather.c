@@ -120,7 +120,7 @@ int hr_gather_bins(struct hr_gather *g, unsigned n_bins)
 
 void hr_gather_done(struct hr_gather *g)
 {
-	for (size_t i = 0; i < g->n_ranks; i++)
+	for (size_t i = 0; g->ranks != NULL && i < g->n_ranks; i++)
 		free(g->ranks[i].bins);
 	free(g->ranks);
 	free(g->rank_of);

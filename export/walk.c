@@ -181,21 +181,28 @@ static uint64_t rank_key(const struct hr_walk_process *p)
 	return (uint64_t)(p->p->rank + INT64_C(1));
 }
 
+/* Returns the window of the rank of `p`. NULL: the rank has none. */
+static struct step_window *rank_window(const struct step_windows *t,
+				       const struct hr_walk_process *p)
+{
+	uint32_t i = hr_map64_get(&t->by_rank, rank_key(p));
+
+	return i < t->n ? &t->list[i] : NULL;
+}
+
 /* Extends the window of the rank of `p` by a step. */
 static int add_step(struct step_windows *t, const struct hr_walk_process *p,
 		    const struct hr_walk_region *r)
 {
-	uint32_t i = hr_map64_get(&t->by_rank, rank_key(p));
-	struct step_window *v;
+	struct step_window *v = rank_window(t, p);
 
-	if (i == HR_MAP64_NONE) {
+	if (v == NULL) {
 		if (!hr_array_fit(t->list, t->n + 1, t->room) ||
 		    hr_map64_set(&t->by_rank, rank_key(p), (uint32_t)t->n) < 0)
 			return -ENOMEM;
 		t->list[t->n++] = (struct step_window){r->start_ns, r->end_ns};
 		return 0;
 	}
-	v = &t->list[i];
 	v->from_ns = r->start_ns < v->from_ns ? r->start_ns : v->from_ns;
 	v->to_ns = r->end_ns > v->to_ns ? r->end_ns : v->to_ns;
 	return 0;
@@ -226,14 +233,14 @@ static int select_steps(struct hr_walk_stream *ws, const struct hr_walk_options 
 
 	for (uint32_t i = 0; i < ws->s->n_processes && r == 0; i++) {
 		struct hr_walk_process *p = &ws->processes[i];
-		uint32_t at = hr_map64_get(&t.by_rank, rank_key(p));
+		const struct step_window *v = rank_window(&t, p);
 
-		if (at == HR_MAP64_NONE) {
+		if (v == NULL) {
 			p->number = 0;
 			continue;
 		}
-		p->from_ns = t.list[at].from_ns > p->from_ns ? t.list[at].from_ns : p->from_ns;
-		p->to_ns = t.list[at].to_ns < p->to_ns ? t.list[at].to_ns : p->to_ns;
+		p->from_ns = v->from_ns > p->from_ns ? v->from_ns : p->from_ns;
+		p->to_ns = v->to_ns < p->to_ns ? v->to_ns : p->to_ns;
 	}
 	for (size_t i = 0; i < ws->n_regions && r == 0; i++)
 		if (region_overlaps(ws, &ws->regions[i]))

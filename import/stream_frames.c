@@ -21,10 +21,11 @@ int hr__istream_send(struct hr_import_stream *s, Headrace__Frame *frame, bool co
 	frame->clock = &clock;
 	frame->seq = hr_writer_mark(s->writer) + 1;
 	r = hr_frame_pack(frame, compress, &buf, &bytes);
-	if (r)
-		return r;
-	r = hr_writer_append_packed(s->writer, frame, buf, bytes);
-	free(buf);
+	if (!r) {
+		r = hr_writer_append_packed(s->writer, frame, buf, bytes);
+		free(buf);
+	}
+	frame->clock = NULL; /* the caller's frame outlives `clock` */
 	return r;
 }
 

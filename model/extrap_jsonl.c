@@ -72,10 +72,10 @@ static int params_read(const struct hr__extrap_input *in, const struct hr_json_p
 	unsigned named = 0;
 
 	while (hr_json_part_member(&member, end, &key, &value) == 1) {
-		char *name;
+		char *name = NULL;
 		int i = name_copy(in, &key, "", &name);
 
-		if (i < 0)
+		if (name == NULL)
 			return i;
 		i = hr__extrap_parameter(in, name, strlen(name));
 		free(name);

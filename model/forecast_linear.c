@@ -254,7 +254,7 @@ static int forms_of_several(const struct hr__evidence *e, const struct hr_model_
 {
 	static const unsigned sets[][HR_MODEL_PARAMETERS] = {
 	    {0, 1, 2}, {1, 2, 0}, {0, 2, 1}}; /* the first two of each are the pairs */
-	struct chosen c;
+	struct chosen c = {0};
 	int r = 0;
 
 	for (unsigned i = 0; i < s->n_parameters && r == 0; i++) {
@@ -275,7 +275,7 @@ int hr__linear_add(struct hr__evidence *e, const struct hr_model_samples *s, enu
 {
 	struct hr_term terms[HR_TERMS_MOST];
 	struct linear l;
-	const struct linear_form *best = NULL;
+	size_t best = 0;
 	int r = linear_init(e, &l);
 
 	if (r == 0)
@@ -284,11 +284,11 @@ int hr__linear_add(struct hr__evidence *e, const struct hr_model_samples *s, enu
 		r = forms_of_one(e, 0, terms, hr_space_terms(space, terms), 0, &l);
 	else if (r == 0)
 		r = forms_of_several(e, s, space, &l);
-	for (size_t i = 0; i < l.n && r == 0; i++)
-		if (best == NULL || l.list[i].between < best->between)
-			best = &l.list[i];
-	if (best != NULL)
-		hr__evidence_check(e, best->between, best->form.n_products + 1);
+	for (size_t i = 1; i < l.n; i++)
+		if (l.list[i].between < l.list[best].between)
+			best = i;
+	if (r == 0 && l.n > 0)
+		hr__evidence_check(e, l.list[best].between, l.list[best].form.n_products + 1);
 	for (size_t i = 0; i < l.n && r == 0; i++)
 		r = node_add(e, &l.list[i], x, to);
 	linear_done(&l);

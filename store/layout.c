@@ -515,7 +515,7 @@ int hr_store_hold_read_only(const char *path, int *ret_fd)
 
 int hr_store_hold_writable(const char *path, int *fd)
 {
-	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), writable, r;
+	int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), writable = -1, r;
 
 	if (dir_fd < 0)
 		return -errno;

@@ -55,16 +55,16 @@ bool hr_job_is_open(const char *store, const char *id, const char *node, const s
 	for (size_t i = 0; i < n; i++)
 		open = open || (streams[i].live && !streams[i].ended &&
 				(!node || strcmp(streams[i].node, node) == 0));
-	open = open || (rank && rank->rank >= 0 && lacks_rank(streams, n, rank));
+	open = open || (rank && lacks_rank(streams, n, rank));
 	hr_catalog_free(catalog);
 	return open;
 }
 
 /*
- * Returns whether the job is running. A headraced that starts or ends holds the lock, so the store
- * is up to date when this function has the lock.
+ * Returns whether the job is running, or lacks the rank of `rank` (NULL: not checked). A headraced
+ * that starts or ends holds the lock, so the store is up to date when this function has the lock.
  */
-static bool is_running(const char *store, const char *id, const struct hr_job *job)
+static bool is_running(const char *store, const char *id, const struct hr_job *rank)
 {
 	struct hr_private_names names;
 	char *error = NULL;
@@ -75,13 +75,13 @@ static bool is_running(const char *store, const char *id, const struct hr_job *j
 	if (r == 0)
 		r = hr_private_lock(&names, &lock);
 	if (r < 0)
-		return hr_job_is_open(store, id, NULL, job);
+		return hr_job_is_open(store, id, NULL, rank);
 	r = hr_control_connect(names.control, &fd);
 	open = r != -ENOENT && r != -ECONNREFUSED;
 	if (fd >= 0)
 		close(fd);
 	if (!open) {
-		open = hr_job_is_open(store, id, NULL, job);
+		open = hr_job_is_open(store, id, NULL, rank);
 		hr_private_remove(&names);
 	}
 	close(lock);
@@ -102,7 +102,7 @@ int hr_job_reuse(const char *store, struct hr_job *job, char ret_former[HR_JOB_I
 	}
 	if (r < 0 || number == 1)
 		return r;
-	if (is_running(store, last, job)) {
+	if (is_running(store, last, job->rank >= 0 ? job : NULL)) {
 		memcpy(job->id, last, sizeof(job->id));
 		return 0;
 	}

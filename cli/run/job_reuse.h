@@ -16,7 +16,7 @@ int hr_job_reuse(const char *store, struct hr_job *job, char ret_former[HR_JOB_I
 
 /*
  * Returns true if a recording process still writes a stream of the job on `node` (NULL: any node),
- * or if the job lacks the rank of `rank` (NULL: not checked).
+ * or if the job lacks the rank of `rank`, which has one (NULL: not checked).
  */
 bool hr_job_is_open(const char *store, const char *id, const char *node, const struct hr_job *rank);
 

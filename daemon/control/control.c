@@ -208,7 +208,7 @@ int hr_control_request(int fd, int timeout_ms, hr_control_kind kind, const Proto
 		Headrace__Control *m;
 
 		r = hr_control_wait(fd, timeout_ms, &m);
-		if (r < 0)
+		if (m == NULL) /* it failed */
 			break;
 		kind = m->kind_case;
 		if (kind == HR_CONTROL(ERROR)) {

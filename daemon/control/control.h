@@ -69,7 +69,10 @@ static inline char *hr_control_text(const char *text)
 	return (char *)(uintptr_t)text;
 }
 
-/* Waits at most timeout_ms (negative: no limit) for a message, and receives it, or -ETIMEDOUT. */
+/*
+ * Waits at most timeout_ms (negative: no limit) for a message, and receives it, or -ETIMEDOUT.
+ * After an error, *ret is NULL.
+ */
 int hr_control_wait(int fd, int timeout_ms, Headrace__Control **ret);
 
 /*

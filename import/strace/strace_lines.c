@@ -63,14 +63,8 @@ static int lines_fill(struct strace_lines *l)
 		l->used -= l->at;
 		l->at = 0;
 	}
-	if (l->used == l->room) {
-		char *more = realloc(l->p, 2 * l->room);
-
-		if (!more)
-			return -ENOMEM;
-		l->p = more;
-		l->room *= 2;
-	}
+	if (!hr_array_reserve(l->p, l->used, l->room))
+		return -ENOMEM;
 	n = hr_input_read(l->in, (uint8_t *)l->p + l->used, l->room - l->used);
 	if (n < 0)
 		return (int)n;
