@@ -117,10 +117,10 @@ static void fill(struct hr_summary *s)
 	    .n_files = 3};
 }
 
-static void test_widths(void **state)
+static void test_terminal(void **state)
 {
 	struct hr_summary s;
-	char *text, *wide;
+	char *text;
 
 	(void)state;
 	fill(&s);
@@ -164,6 +164,16 @@ static void test_widths(void **state)
 	    "            headrace query ./ddp input-wait\n"
 	    "            headrace report ./ddp\n");
 	free(text);
+}
+
+/* Lines have up to 120 columns, also on a wider terminal. */
+static void test_wide_terminals(void **state)
+{
+	struct hr_summary s;
+	char *text, *wide;
+
+	(void)state;
+	fill(&s);
 	text = print_at(&s, 120, false);
 	assert_string_equal(
 	    text,
@@ -209,7 +219,17 @@ static void test_widths(void **state)
 	assert_string_equal(wide, text);
 	free(wide);
 	free(text);
-	text = print_at(&s, 0, false);
+}
+
+/* Lines are not divided, and paths are complete. */
+static void test_file(void **state)
+{
+	struct hr_summary s;
+	char *text;
+
+	(void)state;
+	fill(&s);
+	text = print(&s);
 	assert_string_equal(
 	    text,
 	    "headrace: ddp ended after 9.00 s; 19 processes, 2 ranks, 8 workers; nothing lost\n"
@@ -386,7 +406,8 @@ static void test_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_widths),    cmocka_unit_test(test_colour),
+	    cmocka_unit_test(test_terminal),  cmocka_unit_test(test_wide_terminals),
+	    cmocka_unit_test(test_file),      cmocka_unit_test(test_colour),
 	    cmocka_unit_test(test_hints),     cmocka_unit_test(test_words),
 	    cmocka_unit_test(test_sentences),
 	};

@@ -28,7 +28,7 @@ static bool counts(const struct hr_event *e, unsigned set)
 static void add_spans(const struct train *t, unsigned set, uint64_t from, uint64_t to,
 		      struct spans *s)
 {
-	s->list = realloc(s->list, (s->n + t->n_events) * sizeof(*s->list));
+	s->list = realloc(s->list, (s->n + t->n_events + 1) * sizeof(*s->list));
 	assert_non_null(s->list);
 	for (size_t i = 0; i < t->n_events; i++) {
 		const struct hr_event *e = &t->events[i];

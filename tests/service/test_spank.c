@@ -26,35 +26,35 @@ spank_context_t spank_context(void)
 	return S_CTX_REMOTE;
 }
 
-spank_err_t spank_option_register(spank_t sp, struct spank_option *o)
+spank_err_t spank_option_register(spank_t spank, struct spank_option *opt)
 {
-	(void)sp;
-	option = o;
+	(void)spank;
+	option = opt;
 	return ESPANK_SUCCESS;
 }
 
-spank_err_t spank_getenv(spank_t sp, const char *name, char *to, int bytes)
+spank_err_t spank_getenv(spank_t spank, const char *var, char *buf, int len)
 {
-	const char *value = getenv(name);
+	const char *value = getenv(var);
 
-	(void)sp;
+	(void)spank;
 	if (value == NULL)
 		return ESPANK_ENV_NOEXIST;
-	return snprintf(to, (size_t)bytes, "%s", value) < bytes ? ESPANK_SUCCESS : ESPANK_NOSPACE;
+	return snprintf(buf, (size_t)len, "%s", value) < len ? ESPANK_SUCCESS : ESPANK_NOSPACE;
 }
 
-spank_err_t spank_setenv(spank_t sp, const char *name, const char *value, int overwrite)
+spank_err_t spank_setenv(spank_t spank, const char *var, const char *val, int overwrite)
 {
-	(void)sp;
-	if (getenv(name) != NULL && !overwrite)
+	(void)spank;
+	if (getenv(var) != NULL && !overwrite)
 		return ESPANK_ENV_EXISTS;
-	return setenv(name, value, 1) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
+	return setenv(var, val, 1) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
-spank_err_t spank_unsetenv(spank_t sp, const char *name)
+spank_err_t spank_unsetenv(spank_t spank, const char *var)
 {
-	(void)sp;
-	return unsetenv(name) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
+	(void)spank;
+	return unsetenv(var) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
 spank_err_t spank_job_control_setenv(spank_t sp, const char *name, const char *value, int overwrite)
@@ -62,15 +62,15 @@ spank_err_t spank_job_control_setenv(spank_t sp, const char *name, const char *v
 	return spank_setenv(sp, name, value, overwrite);
 }
 
-spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
+spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 {
-	(void)sp, (void)item;
+	(void)spank, (void)item;
 	return ESPANK_ERROR;
 }
 
-const char *spank_strerror(spank_err_t error)
+const char *spank_strerror(spank_err_t err)
 {
-	(void)error;
+	(void)err;
 	return "error";
 }
 
