@@ -358,12 +358,21 @@ int hr_store_create(const char *path)
 	return r;
 }
 
-/* Whether folders can be made in the nearest folder above `path` that exists. */
+/*
+ * Whether folders can be made in the nearest folder above `path` that exists. -ENOENT: `path` could
+ * not be made in a folder that exists (in /proc).
+ */
 static int check_above(const char *path)
 {
 	char above[HR_STORE_PATH_MOST + 1], *slash;
 
 	memcpy(above, path, strlen(path) + 1);
+	slash = strrchr(above, '/');
+	if (!slash || slash == above)
+		return -ENOENT;
+	*slash = '\0';
+	if (access(above, F_OK) == 0)
+		return -ENOENT;
 	while ((slash = strrchr(above, '/')) && slash > above) {
 		*slash = '\0';
 		if (access(above, W_OK | X_OK) == 0)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests in Python share. With HEADRACE_LONG=1, which `scripts/test --all` sets, all cases run."""
 
+import contextlib
 import functools
 import os
+import signal
 import subprocess
 import time
 
@@ -21,6 +23,12 @@ def sanitizer_options():
     """Sets in the environment what sanitizers need where a library that they do not know is preloaded or loaded (the shim, DuckDB)."""
     for name, option in (("ASAN_OPTIONS", "verify_asan_link_order=0"), ("TSAN_OPTIONS", f"ignore_noninstrumented_modules=1:suppressions={SUPPRESSIONS}")):
         os.environ[name] = ":".join(filter(None, (os.environ.get(name), option)))
+
+
+def resume(pid):
+    """Continues a process that the test has stopped, if it still exists: for addCleanup."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
 
 
 def wait_for(what, condition, seconds=300, runs=lambda: True):

@@ -15,7 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from suite import has_module, only_all, sanitizer_options, wait_for  # noqa: E402,F401
+from suite import has_module, only_all, resume, sanitizer_options, wait_for  # noqa: E402,F401
 
 sanitizer_options()
 

@@ -302,7 +302,7 @@ class Failures(AlertCase):
         self.wait_for("the job", self.jobs)
         for pid in self.recorders():
             os.kill(pid, signal.SIGSTOP)
-            self.addCleanup(os.kill, pid, signal.SIGCONT)
+            self.addCleanup(harness.resume, pid)
         _, _, alert = self.wait_for("the alert", lambda: server.got)[0]
         self.assertEqual(alert["kind"], "silent")
         self.assertRegex(alert["text"], r"^Node \S+ is connected, but has sent nothing for \S+ s, in job silent")

@@ -157,7 +157,7 @@ class Kill(harness.Case):
         tracer = subprocess.Popen(["strace", "-f", "-o", trace, "-e", "trace=sendmsg", "-p", str(worker)], stderr=subprocess.PIPE, text=True)
         self.assertIn("attached", tracer.stderr.readline())
         harness.stop(keeper)
-        self.addCleanup(os.kill, keeper, signal.SIGCONT)
+        self.addCleanup(harness.resume, keeper)
         self.open_gate(gate)
         self.wait_lines(out, runs)
         tracer.terminate()  # it detaches: a leak sanitizer could not work at the end of the worker
@@ -211,7 +211,7 @@ class Kill(harness.Case):
         worker = self.daemons("worker")[0]
         self.addCleanup(self.wait_no_daemon)
         harness.stop(worker)
-        self.addCleanup(os.kill, worker, signal.SIGCONT)
+        self.addCleanup(harness.resume, worker)
         process.stdin.close()
         process.stdin = None  # for communicate()
         for waits_ms in (LINGER_MS + ANSWER_MS, ANSWER_MS):  # the first signal ends only the wait for processes

@@ -301,7 +301,7 @@ class Doctor(harness.Case):
             self.assertTrue(check["fix"], check)
 
     def test_says_how_to_fix(self):
-        done = self.headrace("doctor", os.path.join(self.dir, "no", "such"))
+        done = self.headrace("doctor", "/dev/null/store")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"fail +store .*\n +-> ")
 
@@ -328,7 +328,7 @@ class Doctor(harness.Case):
         empty = os.path.join(self.dir, "empty")
         os.mkdir(empty)
         for self.store, takes in ((file, False), ("/dev/null", False), ("/proc", False), ("/proc/new", False),
-                                  (self.data, False), (empty, True), (os.path.join(self.dir, "new"), True)):
+                                  (self.data, False), (empty, True), (os.path.join(self.dir, "new", "store"), True)):
             check = self.store_check(self.store)
             self.assertEqual(check["health"] != "fail", takes, (self.store, check))
             self.assertEqual(check["fix"] is None or check["health"] == "warn", takes, check)

@@ -70,8 +70,8 @@ static void test_shares(void **state)
 /* What every program opens by itself. */
 static void test_system(void **state)
 {
-	static const char *const folders[] = {"/etc",  "/dev", "/proc/", "/sys",  "/bin",
-					      "/boot", "/lib", "/lib64", "/sbin", "/run/x"};
+	static const char *const folders[] = {"/etc",  "/dev", "/proc/", "/sys",   "/bin",
+					      "/boot", "/lib", "/lib64", "/sbin/x"};
 	struct hr_left_out l = {0};
 
 	(void)state;
@@ -80,6 +80,8 @@ static void test_system(void **state)
 	says(&l, 0, NULL);
 	add(&l, "/library", 200);
 	says(&l, 0, "200 opens below /library" WHY);
+	add(&l, "/run", 100); /* with /run/media */
+	says(&l, 0, "200 opens below /library, 100 below /run" WHY);
 	hr_left_out_done(&l);
 }
 
