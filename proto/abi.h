@@ -384,7 +384,7 @@ struct hr_hello {
 	int32_t pid; /* in the process's pid namespace */
 	int32_t ppid;
 	int32_t tid;
-	int32_t spare0;
+	uint32_t image;		 /* the same in all hellos of an image; fork and exec change it */
 	uint64_t session;	 /* MORE_RINGS, OFFER: token */
 	uint64_t parent_session; /* FORKED: token of the parent's session; 0: it had none */
 	uint64_t start_ticks;	 /* time of this message */

@@ -168,8 +168,12 @@ static void accept_all(struct hr_attach *a)
 		hr__exited_end(a);
 }
 
+/* If headraced was stopped, a message with an offer may have arrived late. */
 static void pending_expire(struct hr_attach *a, struct pending_attach *g)
 {
+	pending_read(a, g);
+	if (g->fd < 0)
+		return;
 	hr__notice_count(a, g);
 	pending_close(a, g);
 }

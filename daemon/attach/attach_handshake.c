@@ -53,12 +53,49 @@ static bool attached(void *arg, pid_t pid)
 	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
+/* Reserves an entry, and returns with the journal's lock. NULL: the journal stays full. */
+static void *journal_reserve(struct hr_attach *a, uint64_t bytes, uint64_t wait_ns)
+{
+	uint64_t give_up_ns = hr_boot_ns() + wait_ns;
+
+	for (;;) {
+		void *in;
+
+		hr_journal_lock(a->c.journal);
+		in = hr_journal_reserve(a->c.journal, bytes, HR_KNOWN_SLACK);
+		if (in)
+			return in;
+		hr_journal_unlock(a->c.journal);
+		if (hr_boot_ns() > give_up_ns)
+			return NULL;
+		usleep(500);
+	}
+}
+
+void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid, uint32_t image)
+{
+	struct hr_entry_note *in = journal_reserve(a, sizeof(*in), JOURNAL_WAIT_NS);
+
+	if (in) {
+		in->reason = reason;
+		in->snapshot = 0;
+		in->count = 1;
+		in->pid = pid;
+		in->image = image;
+		hr_journal_commit(a->c.journal, HR_ENTRY_NOTE, sizeof(*in));
+		hr_journal_unlock(a->c.journal);
+	} else if (reason == HR_LOSS_LIMIT) {
+		hr_drain_refused(a->c.drain, 1);
+	} else {
+		hr_drain_missed(a->c.drain);
+	}
+}
+
 /* Writes the ATTACH entry, in time order with all other entries. -EAGAIN: the journal is full. */
 static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
 			  uint64_t token, bool out)
 {
-	uint64_t give_up_ns = hr_boot_ns() + (v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
-	struct hr_entry_attach *in = NULL;
+	struct hr_entry_attach *in;
 	int32_t ancestors[HR_ANCESTORS];
 	struct hr_affinity affinity = {0};
 	uint32_t quota = 0;
@@ -68,16 +105,10 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 		quota = hr_cpu_quota_milli(v->cred.pid);
 	}
 	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
-	for (;;) {
-		hr_journal_lock(a->c.journal);
-		in = hr_journal_reserve(a->c.journal, sizeof(*in) + v->bytes, HR_KNOWN_SLACK);
-		if (in)
-			break;
-		hr_journal_unlock(a->c.journal);
-		if (hr_boot_ns() > give_up_ns)
-			return -EAGAIN;
-		usleep(500);
-	}
+	in = journal_reserve(a, sizeof(*in) + v->bytes,
+			     v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
+	if (!in)
+		return -EAGAIN;
 	in->proc = proc;
 	in->token = token;
 	in->now_ns = hr_boot_ns();
@@ -208,7 +239,8 @@ static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *
 {
 	struct attach_client c = {.token = v->offered ? v->offer.token : new_token(),
 				  .pid = v->cred.pid,
-				  .pidfd = v->pidfd};
+				  .pidfd = v->pidfd,
+				  .image = v->hello.image};
 	struct hr_session *s = NULL;
 	struct hr_map map;
 	int r;
@@ -364,7 +396,7 @@ static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 	if (old)
 		v->exec_of = old->proc;
 	if (journal_attach(a, v, next_proc(a), new_token(), false))
-		hr_drain_missed(a->c.drain);
+		hr__attach_lose(a, HR_LOSS_UNATTACHED, 0, 0);
 	else if (old)
 		hr__client_gone(a, (uint32_t)(old - a->clients), "exec");
 }
@@ -437,6 +469,16 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 	return left ? -ECONNABORTED : more_rings(a, v, ack, ret_fd);
 }
 
+/* Whether the image of the hello has attached by another connection. */
+static bool has_attached(struct hr_attach *a, const struct handshake *v)
+{
+	const struct attach_client *c = hr__client_by(a, &a->by_pid, (uint32_t)v->cred.pid);
+	const struct exited *gone = hr__exited_by_pid(a, v->cred.pid);
+
+	return v->hello.image != 0 &&
+	       ((c && c->image == v->hello.image) || (gone && gone->was.image == v->hello.image));
+}
+
 /*
  * Counts a process that is not recorded, unless it connects again. A process connects again if it
  * left no offer, or (`takeover`) if the previous daemon was killed after it had read the hello.
@@ -444,11 +486,12 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
 	if (status == -ENOSPC)
-		hr_drain_refused(a->c.drain, 1);
-	else if (status == -EPROTO ||
-		 (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->takeover) ||
-		 status == -EINVAL || (v->offered && status != -ECANCELED))
-		hr_drain_missed(a->c.drain);
+		hr__attach_lose(a, HR_LOSS_LIMIT, 0, 0);
+	else if ((status == -EPROTO ||
+		  (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->takeover) ||
+		  status == -EINVAL || (v->offered && status != -ECANCELED)) &&
+		 !has_attached(a, v))
+		hr__attach_lose(a, HR_LOSS_UNATTACHED, v->cred.pid, v->hello.image);
 }
 
 /*

@@ -31,7 +31,8 @@ struct attach_client {
 	uint64_t token;
 	uint64_t bytes; /* size of the client's maps */
 	pid_t pid;
-	int pidfd; /* -1: the element is unused */
+	int pidfd;	/* -1: the element is unused */
+	uint32_t image; /* of its hello */
 	uint32_t n_maps;
 	uint64_t last_inode; /* inode of the map that was added last */
 };
@@ -106,6 +107,12 @@ static inline int hr__attach_read_flags(const struct hr_attach *a)
 
 /* attach_handshake.c: processes the message in a->message, and answers it. */
 void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t bytes);
+
+/*
+ * Journals the loss of a process. Call it before the connection is closed, or its place in the node
+ * page is given up: after a kill, the next daemon then counts the process, too. pid 0: unknown.
+ */
+void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid, uint32_t image);
 
 /* attach_notice.c: a notice (HR_HELLO_EXEC) is kept until the exec closes its connection. */
 /* If a->message is a notice, removes it from the connection and returns true. */

@@ -77,7 +77,7 @@ void hr__orphans_missed(struct hr_attach *a)
 
 		if (!hr__orphan_has(a, g))
 			continue;
-		hr_drain_missed(a->c.drain);
+		hr__attach_lose(a, HR_LOSS_UNATTACHED, *slot(a, g) > 0 ? *slot(a, g) : 0, 0);
 		hr__pending_forget(a, g);
 		a->n_orphans--;
 	}

@@ -56,14 +56,22 @@ static bool never_came(const struct hr_proc *p, const char exit[16])
 	       memcmp(exit, "exec", sizeof("exec")) != 0;
 }
 
+/* Whether the image of a process has attached a second time. */
+static bool came_again(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_proc *later = hr__proc_by(e, &e->by_pid, (uint32_t)p->id.pid);
+
+	return later && later != p && p->id.image != 0 && later->id.image == p->id.image;
+}
+
 static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 {
 	struct hr_proc *p = hr__proc_find(e, in->proc);
 
 	if (!p || p->end_ns)
 		return -EBADMSG;
-	if (never_came(p, in->exit))
-		hr__loss(e, in->proc, HR_LOSS_UNATTACHED, 0, 1);
+	if (never_came(p, in->exit) && !came_again(e, p))
+		hr__missed_add(e, in->proc, p->id.pid, p->id.image);
 	hr__filerecs_end(e, in->proc);
 	hr__regions_end(e, p);
 	p->end_ns = in->now_ns ? in->now_ns : 1;
@@ -151,6 +159,7 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	if (window_over)
 		hr__emit_kernel(e);
 	hr__emit_names(e);
+	hr__missed_due(e, false);
 	hr__emit_losses(e);
 	return 0;
 }
@@ -217,6 +226,7 @@ static int apply_stop(struct hr_engine *e, const struct hr_entry_stop *in)
 		return -EBADMSG;
 	memcpy(state, in->state, sizeof(state));
 	state[sizeof(state) - 1] = 0;
+	hr__missed_due(e, true);
 	flush_all(e);
 	hr__emit_levels(e, in->now_ns);
 	hr__emit_job(e, state, in->now_ns);
@@ -235,7 +245,10 @@ static int apply_note(struct hr_engine *e, const struct hr_entry_note *in)
 	}
 	if (in->reason == HR_LOSS_RESTART) /* this entry now counts the processes of left_out */
 		e->left_out = 0;
-	hr__loss(e, 0, in->reason, 0, in->count);
+	if (in->reason == HR_LOSS_UNATTACHED && in->pid)
+		hr__missed_add(e, 0, in->pid, in->image);
+	else
+		hr__loss(e, 0, in->reason, 0, in->count);
 	return 0;
 }
 
@@ -321,6 +334,7 @@ int hr_engine_checkpoint(struct hr_engine *e)
 {
 	if (e->stopped || !e->job)
 		return 0;
+	hr__missed_due(e, true);
 	flush_all(e);
 	e->paths.epoch++;
 	e->paths.n_known = 0;
@@ -437,7 +451,7 @@ bool hr_engine_waiting(const struct hr_engine *e)
 {
 	return (e->batch && e->batch->n) || e->regions.open || e->n_dirty || e->excluded_unsent ||
 	       e->losses.n || e->rollups.n || e->kernel.n || e->paths.n_fresh || e->mounts.unsent ||
-	       e->filerecs.idle.oldest != UINT32_MAX;
+	       e->n_missed || e->filerecs.idle.oldest != UINT32_MAX;
 }
 
 int32_t hr_engine_mounts_wanted(struct hr_engine *e)

@@ -204,12 +204,14 @@ int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	id.start_time = in->start_time;
 	id.min_ticks = min_ticks(e, in);
 	id.pid = in->pid;
+	id.image = hello.image;
 	id.ppid = in->ancestors[0];
 	id.uid = in->uid;
 	id.cpus = in->cpus;
 	id.first_cpu = in->first_cpu;
 	id.cpu_quota_milli = in->cpu_quota_milli;
 	id.deselected = in->deselected != 0;
+	hr__missed_came(e, in->pid, hello.image);
 	e->last_hello = (struct hr_last_hello){.ticks = hello.start_ticks, .pid = in->pid};
 	p = hr__proc_new(e, &id);
 	if (!p)

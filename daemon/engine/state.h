@@ -47,6 +47,7 @@ struct hr_identity {
 	uint64_t min_ticks;		      /* no record of a correct client began earlier */
 	uint64_t excluded[HR_EXCLUDED_KINDS]; /* opens of files excluded by default */
 	int32_t pid, ppid;
+	uint32_t image; /* of the hello */
 	uint32_t uid;
 	uint32_t kind; /* enum hr_proc_kind */
 	struct hr_rank env;
@@ -144,6 +145,16 @@ struct hr_op_trait {
 	uint8_t effect; /* enum hr_fd_effect */
 };
 
+#define HR_MISSED_MOST 64u
+
+/* A process whose hello was read too late. It was recorded if it sent another hello in time. */
+struct hr_missed {
+	uint64_t since_ns;
+	uint64_t proc; /* 0: it has no number */
+	int32_t pid;
+	uint32_t image;
+};
+
 struct hr_engine {
 	struct hr_batch_pool *pool;
 	struct hr_out_list out;
@@ -177,6 +188,8 @@ struct hr_engine {
 	struct hr_kernel_sums kernel;
 	struct hr_region_state regions;
 	struct hr_losses losses;
+	struct hr_missed missed[HR_MISSED_MOST];
+	uint32_t n_missed;
 	struct hr_batch *batch;
 	uint64_t batch_number;
 	struct hr_op_trait trait[HR_OP_MAX];
@@ -186,6 +199,12 @@ struct hr_engine {
 	bool stopped;
 	bool failed; /* memory ran out: the state no longer matches the entries */
 };
+
+/* missed.c */
+void hr__missed_add(struct hr_engine *e, uint64_t proc, int32_t pid, uint32_t image);
+void hr__missed_came(struct hr_engine *e, int32_t pid, uint32_t image); /* it is recorded */
+/* Counts those that did not come as losses. `all`: now, otherwise after some seconds. */
+void hr__missed_due(struct hr_engine *e, bool all);
 
 /* engine_attach.c */
 int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in);

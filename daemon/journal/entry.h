@@ -237,6 +237,9 @@ struct hr_entry_note {
 	/* 1: the snapshot had no room for `count` processes, so a restart loses them. */
 	uint32_t snapshot;
 	uint64_t count;
+	/* UNATTACHED: of the hello; the process may have sent another one. pid 0: unknown. */
+	int32_t pid;
+	uint32_t image;
 };
 
 struct hr_entry_deselect {

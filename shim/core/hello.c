@@ -195,6 +195,9 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 	    .session = hr__wiped.token,
 	};
 
+	if (hr__wiped.image == 0)
+		hr__wiped.image = (uint32_t)hr__clock_ticks() | 1;
+	h.image = hr__wiped.image;
 	used = sizeof(h);
 	if (kind == HR_HELLO_ATTACH) {
 		if (forked) {

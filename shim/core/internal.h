@@ -99,6 +99,7 @@ struct hr__wiped {
 	int32_t pid;
 	uint32_t lock; /* attach lock: 0 free, 1 held; threads wait by futex */
 	uint32_t attempts;
+	uint32_t image; /* for hr_hello.image; 0: no hello was built yet */
 	uint32_t cwd_seq;
 	uint32_t scratch;   /* path.c: a bit for each big buffer in use */
 	uint32_t counting;  /* 1: counters[] is not empty */

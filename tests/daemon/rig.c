@@ -131,6 +131,7 @@ uint64_t rig_attach(struct rig *r, const struct rig_hello *h)
 	in.e.exec_of = h->exec_of;
 	in.e.ancestors[0] = h->ppid;
 	hello.kind = HR_HELLO_ATTACH;
+	hello.image = h->image;
 	hello.flags = h->forked ? HR_HELLO_FORKED : 0;
 	hello.parent_session = h->parent ? h->parent + 1000 : 0;
 	to += put_item(to, HR_ITEM_EXE, h->exe ? h->exe : "/usr/bin/python3",

@@ -33,6 +33,7 @@ void rig_clear(struct rig *r);
 
 struct rig_hello {
 	int pid;
+	uint32_t image;
 	int ppid;
 	bool forked;
 	uint64_t parent; /* proc of the parent session, when forked */

@@ -521,6 +521,76 @@ static void the_daemon_tells_of_its_own_losses(void **state)
 	rig_done(&r);
 }
 
+static void missed(struct rig *r, int pid, uint32_t image)
+{
+	struct hr_entry_note note = {
+	    .reason = HR_LOSS_UNATTACHED, .count = 1, .pid = pid, .image = image};
+
+	rig_entry(r, HR_ENTRY_NOTE, &note, sizeof(note));
+}
+
+static void a_process_that_connects_again_is_no_loss(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_init(&r);
+	missed(&r, 10, 3);
+	missed(&r, 11, 0); /* an orphan, whose image is unknown */
+	missed(&r, 12, 3); /* another image of this process comes */
+	missed(&r, 13, 3); /* comes too late */
+	rig_attach(&r, &(struct rig_hello){.pid = 10, .image = 3});
+	rig_attach(&r, &(struct rig_hello){.pid = 11, .image = 5});
+	rig_attach(&r, &(struct rig_hello){.pid = 12, .image = 4});
+	rig_tick(&r, r.now + 4 * RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "unattached"), 0);
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "unattached"), 2);
+	rig_attach(&r, &(struct rig_hello){.pid = 13, .image = 3});
+	rig_tick(&r, r.now + 6 * RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "unattached"), 2);
+	missed(&r, 14, 3);
+	rig_checkpoint(&r); /* the snapshot does not have it */
+	assert_int_equal(rig_loss(&r, "unattached"), 3);
+	for (int i = 0; i < 100; i++)
+		missed(&r, 20 + i, 3);
+	rig_tick(&r, r.now + 6 * RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "unattached"), 103);
+	rig_done(&r);
+}
+
+/* headraced was killed after it had journaled the first hello, and the client did not get the answer. */
+static void an_image_attaches_twice(void **state)
+{
+	const struct rig_hello hello = {.pid = 10, .image = 3};
+	struct hr_record op;
+	uint64_t first, again;
+	struct rig r;
+
+	(void)state;
+	for (int before = 0; before < 2; before++) {
+		rig_init(&r);
+		first = rig_attach(&r, &hello);
+		if (before)
+			rig_end(&r, first, "");
+		again = rig_attach(&r, &hello);
+		if (!before)
+			rig_end(&r, first, "");
+		op = rig_op(&r, "read", FILE_A, 5, 10, 10, NONE, 0, 10);
+		rig_records(&r, again, &op, 1);
+		rig_end(&r, again, "0");
+		rig_tick(&r, r.now + 6 * RIG_SECOND);
+		assert_int_equal(rig_loss(&r, "unattached"), 0);
+		rig_done(&r);
+	}
+	rig_init(&r);
+	rig_end(&r, rig_attach(&r, &hello), "");
+	rig_attach(&r, &(struct rig_hello){.pid = 10, .image = 4}); /* after an exec */
+	rig_tick(&r, r.now + 6 * RIG_SECOND);
+	assert_int_equal(rig_loss(&r, "unattached"), 1);
+	rig_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,6 +610,8 @@ int main(void)
 	    cmocka_unit_test(many_rings_are_merged_by_end),
 	    cmocka_unit_test(a_parents_path_names_its_childs_events),
 	    cmocka_unit_test(the_daemon_tells_of_its_own_losses),
+	    cmocka_unit_test(a_process_that_connects_again_is_no_loss),
+	    cmocka_unit_test(an_image_attaches_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

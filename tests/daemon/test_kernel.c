@@ -114,8 +114,8 @@ static void a_restart_knows_who_was_told_of(void **state)
 	rig_end(&r, a, "0");
 	rig_tick(&r, r.now + RIG_SECOND);
 	assert_int_equal(rig_loss(&r, "unattached"), 0);
-	rig_end(&r, b, "0"); /* of this one nothing is known */
-	rig_tick(&r, r.now + RIG_SECOND);
+	rig_end(&r, b, "0"); /* of this one nothing is known, and it does not connect again */
+	rig_tick(&r, r.now + 6 * RIG_SECOND);
 	assert_int_equal(rig_loss(&r, "unattached"), 1);
 	rig_done(&r);
 }

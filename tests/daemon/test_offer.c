@@ -356,6 +356,40 @@ static void a_client_that_connects_again_is_not_counted(void **state)
 	assert_int_equal(lose_offer(true), 0);
 }
 
+/* A daemon is stopped while a client connects, for longer than it waits for messages. */
+static void a_late_message_is_read(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct offer o;
+	pid_t daemon = start(&n);
+	int fd;
+
+	(void)state;
+	nodes_kill(daemon);
+	client_fdstore_gather();
+	hr_attach_pending_ns = 500000000;
+	daemon = nodes_start(&n);
+	for (;;) {
+		fd = offer_knock(n.socket);
+		nodes_await(is_guest());
+		nodes_pause(daemon);
+		if (is_guest()) /* otherwise, this test was too slow */
+			break;
+		close(fd);
+		kill(daemon, SIGCONT);
+	}
+	offer_make(&o, 46, 0);
+	offer_send_by(fd, &o);
+	offer_reads(&o, 0, EACH);
+	usleep(600000);
+	kill(daemon, SIGCONT);
+	check(&n, daemon, EACH, &sums);
+	assert_int_equal(sums.processes, 2); /* and the one that asked for the clock */
+	assert_int_equal(sums.other_loss, 0);
+	munmap(o.map, OFFER_BYTES);
+}
+
 /* A further map for threads of a session is adopted like the first one, of the dead, too, and once though it comes twice. */
 static void further_maps(void **state)
 {
@@ -575,6 +609,7 @@ int main(void)
 	    cmocka_unit_test(who_gave_up_is_no_process),
 	    cmocka_unit_test(an_offer_that_a_kill_took_is_counted),
 	    cmocka_unit_test(a_client_that_connects_again_is_not_counted),
+	    cmocka_unit_test(a_late_message_is_read),
 	    cmocka_unit_test(further_maps),
 	    cmocka_unit_test(first_things_first),
 	    cmocka_unit_test(lies_are_counted),
