@@ -4,13 +4,43 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/array.h"
 #include "store/store.h"
 
 #define ENTRIES_BYTES (32u << 10) /* size of the buffer for each system call */
+
+static int make_one(const char *path, mode_t mode)
+{
+	return mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int hr_folder_make(const char *path, mode_t above)
+{
+	char parent[PATH_MAX];
+	size_t n = strlen(path);
+	int r;
+
+	if (n == 0 || n >= sizeof(parent))
+		return -ENAMETOOLONG;
+	r = make_one(path, 0700);
+	if (r != -ENOENT)
+		return r;
+	memcpy(parent, path, n + 1);
+	for (char *slash = strchr(parent + 1, '/'); slash && slash[strspn(slash, "/")] != '\0';
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		r = make_one(parent, above);
+		if (r < 0)
+			return r;
+		*slash = '/';
+	}
+	return make_one(path, 0700);
+}
 
 struct names {
 	char *text; /* all names, each with its NUL */

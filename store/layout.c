@@ -307,35 +307,14 @@ static int adopt_folder(int dir_fd)
 	return write_store_file(dir_fd, 0); /* the creator died before it wrote the text */
 }
 
-/* Makes the folders above `path` that do not exist, as mkdir -p does. */
-static int make_parents(const char *path)
-{
-	char parent[HR_STORE_PATH_MOST + 1];
-	size_t n = strlen(path);
-
-	memcpy(parent, path, n + 1);
-	for (char *at = parent + strspn(parent, "/"); (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		if (mkdir(parent, 0777) < 0 && errno != EEXIST)
-			return -errno;
-		*at = '/';
-	}
-	return 0;
-}
-
 int hr__store_make(const char *path)
 {
 	int fd, r;
 
 	if (strlen(path) > HR_STORE_PATH_MOST)
 		return -ENAMETOOLONG;
-	r = mkdir(path, 0700) < 0 ? -errno : 0;
-	if (r == -ENOENT) {
-		r = make_parents(path);
-		if (r == 0)
-			r = mkdir(path, 0700) < 0 ? -errno : 0;
-	}
-	if (r < 0 && r != -EEXIST)
+	r = hr_folder_make(path, 0777);
+	if (r < 0)
 		return r;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "common/arena.h"
@@ -94,10 +95,14 @@ int hr_stream_lock(int stream_fd, int *ret_fd);
 /* The longest path of a store, in bytes. It leaves room for names of jobs, nodes and files. */
 #define HR_STORE_PATH_MOST (PATH_MAX - 1024)
 
+/* Creates a folder (0700), and those above it (mode `above`), if they are missing. */
+int hr_folder_make(const char *path, mode_t above);
+
 /*
  * Creates the folder (0700), those above it, and headrace.store, if they are missing. -EACCES,
- * -EROFS, -ENOSPC, -ENOTDIR. -ENAMETOOLONG: longer than HR_STORE_PATH_MOST. -EPROTONOSUPPORT: a newer version. -ENOTEMPTY: a folder with other files. -EBUSY: a
- * collector holds the store (hr_store_holder).
+ * -EROFS, -ENOSPC, -ENOTDIR. -ENAMETOOLONG: longer than HR_STORE_PATH_MOST. -EPROTONOSUPPORT: a
+ * newer version. -ENOTEMPTY: a folder with other files. -EBUSY: a collector holds the store
+ * (hr_store_holder).
  */
 int hr_store_create(const char *path);
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "common/text.h"
 #include "common/now.h"
 #include "net/address.h"
+#include "store/store.h"
 
 #define SPOOL_MIN_BYTES	  (UINT64_C(16) << 20)
 #define ANSWER_MS	  10000 /* much longer than the interval of reports of headraced */
@@ -36,23 +36,6 @@ int hr_run_uplink_check(const char *store)
 		hr_report("--store %s", error != NULL ? error : "out of memory");
 	free(error);
 	return r;
-}
-
-static int make_folders(const char *path)
-{
-	char above[PATH_MAX];
-	size_t n = strlen(path);
-
-	if (n == 0 || n >= sizeof(above))
-		return -ENAMETOOLONG;
-	memcpy(above, path, n + 1);
-	for (char *slash = strchr(above + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(above, 0700) < 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	return mkdir(above, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* Sets the folder of headrace in $XDG_STATE_HOME or ~/.local/state. */
@@ -85,11 +68,11 @@ static int spool_path(const char *node, char *ret, size_t bytes)
 
 	if (given != NULL) {
 		n = snprintf(ret, bytes, "%s", given);
-		return (size_t)n < bytes ? make_folders(ret) : -ENAMETOOLONG;
+		return (size_t)n < bytes ? hr_folder_make(ret, 0700) : -ENAMETOOLONG;
 	}
 	r = state_folder(ret, bytes);
 	if (r == 0)
-		r = make_folders(ret);
+		r = hr_folder_make(ret, 0700);
 	if (r < 0)
 		return r;
 	used = strlen(ret);

@@ -3,8 +3,8 @@
  * summary_python.h - what is known of a program in Python from marks of _headrace
  *
  * Those of functions.py and stacks.py have the reason why a process records no functions or stacks,
- * although the user asked for it, and those of hooks.py why a module has no marks. Those of steps.py
- * name a framework.
+ * although the user asked for it. Those of hooks.py have the reason why a module has no marks.
+ * Those of steps.py name a framework.
  */
 #ifndef HEADRACE_CLI_SUMMARY_SUMMARY_PYTHON_H
 #define HEADRACE_CLI_SUMMARY_SUMMARY_PYTHON_H

@@ -2,9 +2,9 @@
 /*
  * missed.c - processes that ended before headraced's answer reached them
  *
- * A client whose connection breaks connects again. If headraced is killed after it has journaled the
- * first hello, or reads this hello after the process has ended, the second hello may come later. So
- * the loss waits for some seconds.
+ * A client whose connection breaks connects again. If headraced is killed after it has journaled
+ * the first hello, or reads this hello after the process has ended, the second hello may come
+ * later. So the loss waits for some seconds.
  */
 #include "daemon/engine/state.h"
 

@@ -376,9 +376,9 @@ void hr__real_init(const char *preloaded); /* the value of LD_PRELOAD, or NULL *
 void *hr__real_named(const char *name);
 /*
  * own.c: replaces the beginning of a wrapper by a jump to `to`, which gets all arguments. Call it
- * before other threads exist. False: the system forbids it, and nothing has changed.
+ * before other threads exist. Changes nothing if the system forbids it.
  */
-bool hr__own_jump(void *wrapper, const void *to);
+void hr__own_jump(void *wrapper, const void *to);
 /* exec.c: stores the variables that load this library, because later programs need the same. */
 void hr__exec_init(char *const envp[]);
 

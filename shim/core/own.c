@@ -18,35 +18,27 @@
 #include "shim/core/internal.h"
 #include "shim/core/sys.h"
 
+/* A jump to the address that follows it. */
+static const uint8_t jump[] = {
 #if defined(__x86_64__)
-/* jmp *0(%rip), and the address */
-#define JUMP                                                                                       \
-	{                                                                                          \
-		0xff, 0x25, 0, 0, 0, 0                                                             \
-	}
-#define JUMP_BYTES 6
+    0xff, 0x25, 0, 0, 0, 0 /* jmp *0(%rip) */
 #else
-/* ldr x16, 8; br x16, and the address */
-#define JUMP                                                                                       \
-	{                                                                                          \
-		0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6                                                 \
-	}
-#define JUMP_BYTES 8
+    0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6 /* ldr x16, 8; br x16 */
 #endif
+};
 
 /* All functions begin at multiples of 16 bytes, so the jump does not reach the next one. */
-bool hr__own_jump(void *wrapper, const void *to)
+void hr__own_jump(void *wrapper, const void *to)
 {
-	static const uint8_t jump[JUMP_BYTES] = JUMP;
 	uintptr_t first = (uintptr_t)wrapper & ~(uintptr_t)(HR__PAGE_ALIGN - 1);
-	size_t bytes = (uintptr_t)wrapper + JUMP_BYTES + sizeof(to) - first;
+	uint8_t *end = (uint8_t *)wrapper + sizeof(jump) + sizeof(to);
+	size_t bytes = (uintptr_t)end - first;
 
 	/* This function may be in the same page. SELinux, or a filter, may forbid such a page. */
 	if (HR_SYS3(mprotect, first, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
-		return false;
+		return;
 	memcpy(wrapper, jump, sizeof(jump));
 	memcpy((uint8_t *)wrapper + sizeof(jump), &to, sizeof(to));
 	HR_SYS3(mprotect, first, bytes, PROT_READ | PROT_EXEC);
-	__builtin___clear_cache((char *)wrapper, (char *)wrapper + JUMP_BYTES + sizeof(to));
-	return true;
+	__builtin___clear_cache((char *)wrapper, (char *)end);
 }

@@ -58,8 +58,8 @@ struct named_search {
 };
 
 /*
- * Functions of libc are not used here, because the program may have its own, which may not be ready:
- * AddressSanitizer calls dlsym before its strcmp can be used.
+ * Functions of libc are not used here, because the program may have its own, which may not be
+ * ready: AddressSanitizer calls dlsym before its strcmp can be used.
  */
 static bool equal(const char *a, const char *b)
 {
@@ -131,7 +131,7 @@ static bool is_libc(const char *path)
 	return false;
 }
 
-/* Whether a library defines functions of libc, with the same arguments, for those linked with it. */
+/* Whether a library defines functions of libc, with their arguments, for those linked with it. */
 static bool wraps_libc(const char *path)
 {
 	static const char *const wrapping[] = {"libasan.",   "libtsan.",     "liblsan.",

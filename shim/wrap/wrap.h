@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -305,31 +306,19 @@ static inline void hr_before_seccomp_call(long operation, unsigned long program)
 
 /* ---- clone ---------------------------------------------------------------------------------- */
 
-/* The numbers are from linux/sched.h. */
-#define HR_CLONE_VM	 UINT64_C(0x100)
-#define HR_CLONE_FS	 UINT64_C(0x200)
-#define HR_CLONE_FILES	 UINT64_C(0x400)
-#define HR_CLONE_VFORK	 UINT64_C(0x4000)
-#define HR_CLONE_THREAD	 UINT64_C(0x10000)
-#define HR_CLONE_NEWNS	 UINT64_C(0x20000)
-#define HR_CLONE_SETTLS	 UINT64_C(0x80000)
-#define HR_CLONE_NEWUSER UINT64_C(0x10000000)
-
 /* Call it before a clone whose child may share memory, descriptors or a working directory. */
 static inline void hr_before_clone(uint64_t flags)
 {
-	const uint64_t vm = HR_CLONE_VM, vfork = HR_CLONE_VFORK, thread = HR_CLONE_THREAD,
-		       settls = HR_CLONE_SETTLS;
 	/* Threads usually share both, and processes usually neither. */
-	uint64_t unusual = (flags & thread) != 0 ? ~flags : flags;
+	uint64_t unusual = (flags & CLONE_THREAD) != 0 ? ~flags : flags;
 
-	if ((unusual & HR_CLONE_FILES) != 0)
+	if ((unusual & CLONE_FILES) != 0)
 		hr_fds_split();
-	if ((unusual & HR_CLONE_FS) != 0)
+	if ((unusual & CLONE_FS) != 0)
 		hr_cwd_split();
-	if ((flags & vm) == 0 || (flags & thread) != 0)
+	if ((flags & CLONE_VM) == 0 || (flags & CLONE_THREAD) != 0)
 		return;
-	if ((flags & (vfork | settls)) != 0)
+	if ((flags & (CLONE_VFORK | CLONE_SETTLS)) != 0)
 		hr_before_vfork();
 	else
 		hr_before_sharing();
@@ -338,9 +327,9 @@ static inline void hr_before_clone(uint64_t flags)
 /* New namespaces of mounts and users imply a working directory of its own. */
 static inline void hr_before_unshare(uint64_t flags)
 {
-	if ((flags & HR_CLONE_FILES) != 0)
+	if ((flags & CLONE_FILES) != 0)
 		hr_fds_split();
-	if ((flags & (HR_CLONE_FS | HR_CLONE_NEWNS | HR_CLONE_NEWUSER)) != 0)
+	if ((flags & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER)) != 0)
 		hr_cwd_split();
 	hr_before_leaving();
 }

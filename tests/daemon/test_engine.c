@@ -559,7 +559,7 @@ static void a_process_that_connects_again_is_no_loss(void **state)
 	rig_done(&r);
 }
 
-/* headraced was killed after it had journaled the first hello, and the client did not get the answer. */
+/* headraced was killed after it had journaled the first hello, before the client got the answer. */
 static void an_image_attaches_twice(void **state)
 {
 	const struct rig_hello hello = {.pid = 10, .image = 3};

@@ -85,11 +85,14 @@ static void foreign_folders_are_refused(void **state)
 static void folders_above_are_made(void **state)
 {
 	char longer[HR_STORE_PATH_MOST + 2];
+	struct stat st;
 
 	assert_int_equal(hr_store_check(help_path(state, "one/two/s")), 0);
 	assert_int_equal(access(help_path(state, "one"), F_OK), -1);
 	assert_int_equal(hr_store_create(help_path(state, "one/two//s/")), 0);
 	assert_int_equal(hr_store_check(help_path(state, "one/two/s")), 0);
+	assert_int_equal(stat(help_path(state, "one/two/s"), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(hr_store_check(longer), -ENAMETOOLONG);

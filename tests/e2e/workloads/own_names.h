@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_names.h - functions with names of libc, and other arguments; no header of libc may be used with
- * it, because it declares these names
+ * own_names.h - functions with names of libc, and other arguments; no header of libc may be used
+ * with it, because it declares these names
  */
 struct own_words {
 	long v[6];

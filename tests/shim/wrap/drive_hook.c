@@ -229,7 +229,7 @@ void drive_popen(void)
 	assert_null(ON(hr_wrap_popen("exit 7", "x")));
 }
 
-/* ---- functions that are taken by a handle -------------------------------------------------------- */
+/* ---- functions that are taken by a handle ---------------------------------------------------- */
 
 static int (*program_raise)(int);
 
