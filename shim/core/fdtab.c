@@ -10,6 +10,7 @@
  */
 #include "shim/core/path.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -276,6 +277,31 @@ hr_file hr__fd_resolve(int fd)
 					 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		return unknown;
 	return file;
+}
+
+void hr__fdtab_resolve_open(void)
+{
+	_Alignas(struct dirent64) char names[2048];
+	long dir = HR_SYS4(openat, AT_FDCWD, "/proc/thread-self/fd",
+			   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	long bytes;
+
+	while (dir >= 0 && (bytes = HR_SYS3(getdents64, dir, names, sizeof(names))) > 0) {
+		const struct dirent64 *d;
+
+		for (long at = 0; at < bytes; at += d->d_reclen) {
+			int fd = 0;
+
+			d = (const void *)(names + at);
+			for (const char *c = d->d_name; *c >= '0' && *c <= '9'; c++)
+				fd = fd * 10 + (*c - '0');
+			if (d->d_name[0] != '.' && fd != dir && in_table(fd) &&
+			    hr__fd_peek(fd) == HR_FILE_UNKNOWN)
+				hr__fd_resolve(fd);
+		}
+	}
+	if (dir >= 0)
+		HR_SYS1(close, dir);
 }
 
 static size_t text_of_dup(hr_file file, char *buf)

@@ -129,7 +129,9 @@ void hr_before_seccomp(void)
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
 	hr__ring_find(HR__SEEK_FORCE);
-	hr__path_know_cwd(); /* the system call for the working directory is still allowed */
+	/* The system calls for these are still allowed. */
+	hr__path_know_cwd();
+	hr__fdtab_resolve_open();
 	hr__image.quiet = true;
 }
 

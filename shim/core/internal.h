@@ -316,6 +316,8 @@ void hr__session_fds_drop(void);
 
 bool hr__fdtab_init(void);
 hr_file hr__fd_resolve(int fd); /* for an entry that is HR_FILE_UNKNOWN */
+/* Resolves all open descriptors; call it before seccomp. */
+void hr__fdtab_resolve_open(void);
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced);
 /*
  * Sends the path of fd unless it was sent. Returns the file, which differs from `file` if the

@@ -313,6 +313,15 @@ class Seccomp(harness.Case):
             )
             self.assertEqual(events + lost, reads, how)
 
+    def test_a_descriptor_from_before(self):
+        """The program has not used its standard input when it installs the filter."""
+        self.folder.fill(1)
+        program = os.path.join(harness.PROGRAMS, "w_seccomp")
+        harness.need(program, "w_seccomp")
+        path = f"{self.folder.data}/f000"
+        traced = self.headrace(["/bin/sh", "-c", 'exec "$0" before - 100 < "$1"', program, path])
+        self.assertEqual(traced.value(f"SELECT count(*) AS n FROM events WHERE op = 'pread' AND path = '{path}'"), 100)
+
 
 if __name__ == "__main__":
     harness.main()

@@ -4,6 +4,7 @@
  *
  * What is not on its list kills it, so a single system call that the shim makes on its own account
  * shows as SIGSYS.
+ * FILE "-" is the standard input.
  *   after    opens and reads FILE first, then installs the filter
  *   before   installs the filter before any I/O, through libc's syscall()
  *   strict   opens FILE, then allows itself read, write and exit alone, and loses the time stamp counter with all else
@@ -50,7 +51,7 @@ static size_t use(const char *path, unsigned long reads)
 {
 	char buf[256];
 	size_t total = 0;
-	int fd = open(path, O_RDONLY);
+	int fd = strcmp(path, "-") == 0 ? 0 : open(path, O_RDONLY);
 
 	if (fd < 0)
 		_exit(3);
