@@ -371,6 +371,7 @@ enum hr_hello_kind {
 #define HR_HELLO_FORKED	   UINT32_C(1) /* forked, with no exec since: parent_session is valid */
 #define HR_HELLO_TICKS_TSC UINT32_C(2) /* the unit of counters and start_ticks is the TSC */
 #define HR_HELLO_SPAWNED   UINT32_C(4) /* EXEC: in a child of the sender, whose pid is unknown */
+#define HR_HELLO_UNABLE	   UINT32_C(8) /* EXEC: the program is the sender, whose shim cannot work */
 
 #define HR_HELLO_MAX_BYTES 65536u
 
@@ -404,6 +405,8 @@ struct hr_hello {
  * valid when the kernel closes the connection at the exec. If the exec fails, a second message of
  * any bytes withdraws the notice. A notice gets no answer. parent_session is the session of the
  * sender (of a vfork child: that of its parent) or, without one, of its parent; 0: none.
+ * A shim that cannot work in its process sends a notice with the flag UNABLE, and closes the
+ * connection.
  */
 
 enum hr_item_kind {

@@ -179,10 +179,10 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 	return in->now_ticks > age ? in->now_ticks - age : 0;
 }
 
-/* Ends a process that starts a program without the shim: the program is not recorded. */
-static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns)
+/* Ends a process of a notice: its program runs without the shim, or its shim cannot work. */
+static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns, bool unable)
 {
-	hr__loss(e, p->id.proc, HR_LOSS_NO_PRELOAD, 0, 1);
+	hr__loss(e, p->id.proc, unable ? HR_LOSS_UNABLE : HR_LOSS_NO_PRELOAD, 0, 1);
 	p->end_ns = now_ns;
 	hr__proc_forget(e, p);
 	e->stats.processes--;
@@ -224,6 +224,6 @@ int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	if (in->deselected)
 		p->end_ns = in->now_ns;
 	if (hello.kind == HR_HELLO_EXEC)
-		end_unrecorded(e, p, in->now_ns);
+		end_unrecorded(e, p, in->now_ns, hello.flags & HR_HELLO_UNABLE);
 	return 0;
 }

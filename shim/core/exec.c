@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec.c - notices about programs that are started without this library
+ * exec.c - notices about programs that are started without this library, or in which it cannot work
  *
  * The notice (HR_HELLO_EXEC) has its own connection and does not use a ring, because the process
  * may have no session. A vfork child cannot get a session, because it would store the session in
@@ -15,6 +15,7 @@
 #include <sys/vfs.h>
 
 #include "shim/core/clock.h"
+#include "shim/core/hello.h"
 #include "shim/core/internal.h"
 #include "shim/core/path.h"
 #include "shim/core/sys.h"
@@ -172,19 +173,28 @@ static int connect_daemon(void)
 	return fd;
 }
 
-/* Returns the connection, or -1. Static, because a signal handler's stack may be too small. */
-static int notify(const char *path, uint32_t flags)
+/* `message` has room for NOTICE_BYTES. Returns the connection, or -1. */
+static int notify_by(uint8_t *message, const char *path, uint32_t flags)
 {
-	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);
 	int fd = -1;
 
-	if (message == NULL)
-		return -1;
 	if (!hr__seccomp_forbids((char *)message, NOTICE_BYTES))
 		fd = connect_daemon();
 	if (fd >= 0)
 		HR_SYS6(sendto, fd, message, build(message, path, flags),
 			MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+	return fd;
+}
+
+/* Reserves its memory, because a signal handler's stack may be too small. */
+static int notify(const char *path, uint32_t flags)
+{
+	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);
+	int fd;
+
+	if (message == NULL)
+		return -1;
+	fd = notify_by(message, path, flags);
 	HR_SYS2(munmap, message, NOTICE_BYTES);
 	return fd;
 }
@@ -206,6 +216,19 @@ void hr_after_spawn(const char *path, char *const envp[])
 {
 	int fd = loses_shim(path, envp) ? notify(path, HR_HELLO_SPAWNED) : -1;
 
+	if (fd >= 0)
+		HR_SYS1(close, fd);
+}
+
+/* Runs in the constructor, so no attach uses the memory for hellos. */
+void hr__exec_unable(void)
+{
+	char path[HR__PATH_MAX];
+	long n = HR_SYS4(readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
+	int fd;
+
+	path[n > 0 ? n : 0] = '\0';
+	fd = notify_by((uint8_t *)hr__hello_scratch(), path, HR_HELLO_UNABLE);
 	if (fd >= 0)
 		HR_SYS1(close, fd);
 }

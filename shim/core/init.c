@@ -105,11 +105,14 @@ void hr__init(char **envp)
 
 	if (off != NULL && strcmp(off, "off") == 0)
 		return;
+	read_environment(envp);
 	/* The kernel zeroes this memory in a forked child. This needs Linux 4.14. */
-	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0)
+	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0 ||
+	    !hr__fdtab_init()) {
+		hr__exec_unable();
 		return;
+	}
 	hr__wiped.pid = hr__sys_getpid();
 	hr__wiped.born = HR__BORN_IMAGE;
-	read_environment(envp);
-	hr__image.on = hr__fdtab_init();
+	hr__image.on = true;
 }

@@ -383,6 +383,8 @@ void *hr__real_named(const char *name);
 void hr__own_jump(void *wrapper, const void *to);
 /* exec.c: stores the variables that load this library, because later programs need the same. */
 void hr__exec_init(char *const envp[]);
+/* Sends headraced a notice that the shim cannot work in this process. */
+void hr__exec_unable(void);
 
 /* Whether the shim keeps a variable: rank, job and HEADRACE_*. `text`: NAME=VALUE or NAME. */
 bool hr__env_wanted(const char *text);

@@ -43,6 +43,17 @@ def taken(name):
         lookup(libc._handle, name, b"GLIBC_2.2.5"))
 """
 
+# Starts a program in which the kernel refuses madvise (EPERM).
+WITHOUT_MADVISE = """
+import ctypes, os, struct, sys
+filter = [(0x20, 0, 0, 0), (0x15, 0, 1, 28), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]  # on x86-64
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in filter))
+libc = ctypes.CDLL("libc.so.6")
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(filter), ctypes.addressof(code))), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 
 class Outside(harness.Case):
     def setUp(self):
@@ -240,6 +251,14 @@ class Memory(Outside):
         for limit in 2000, 4000, 17000, 20000:
             traced = self.headrace(["/bin/sh", "-c", f'ulimit -d {limit}; exec "$0" "$1"', program, self.files[0]])
             self.assertEqual(self.reads(traced), {self.files[0]: 10}, limit)
+
+    def test_the_library_cannot_work(self):
+        program = os.path.join(harness.PROGRAMS, "w_own_names")
+        harness.need(program, "w_own_names")
+        argv = [harness.PYTHON, "-S", "-c", WITHOUT_MADVISE, program, self.files[0]]
+        traced = self.headrace(argv, HEADRACE_SECCOMP="allow")
+        self.assertEqual(self.lost(traced), {"unable": 1})
+        self.assertEqual(traced.value("SELECT exe FROM processes JOIN losses USING (job, node, proc)"), program)
 
 
 if __name__ == "__main__":
