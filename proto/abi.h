@@ -343,7 +343,7 @@ struct hr_ring_hdr {
 /*
  * A page that clients can only read. The daemon stores, shims load (relaxed; `sleeping` acquire).
  * `pending` is for the next daemon: pids of clients whose connection this daemon has accepted but
- * not journaled. 0: free. -1: the daemon has been accepting a connection since `accept_ns`.
+ * not journaled. 0: free. -1: the daemon is accepting a connection.
  */
 struct hr_node_page {
 	uint64_t magic;
@@ -352,9 +352,8 @@ struct hr_node_page {
 	uint32_t bell;	   /* futex with which shims wake the daemon; they never write it */
 	uint32_t spare;
 	uint64_t beat;	    /* number of sweeps; if it stops, a shim does not wait for room */
-	uint64_t accept_ns; /* CLOCK_BOOTTIME */
 	int32_t pending[HR_PAGE_PENDING];
-	uint8_t pad[HR_PAGE_BYTES - 40 - 4 * HR_PAGE_PENDING];
+	uint8_t pad[HR_PAGE_BYTES - 32 - 4 * HR_PAGE_PENDING];
 };
 
 /* ---- handshake: SOCK_SEQPACKET, one message each way ----------------------------------------- */
@@ -371,6 +370,7 @@ enum hr_hello_kind {
 #define HR_HELLO_FORKED	   UINT32_C(1) /* forked, with no exec since: parent_session is valid */
 #define HR_HELLO_TICKS_TSC UINT32_C(2) /* the unit of counters and start_ticks is the TSC */
 #define HR_HELLO_SPAWNED   UINT32_C(4) /* EXEC: in a child of the sender, whose pid is unknown */
+#define HR_HELLO_AGAIN	   UINT32_C(16) /* an earlier connection was closed without an answer */
 #define HR_HELLO_UNABLE	   UINT32_C(8) /* EXEC: the program is the sender, whose shim cannot work */
 
 #define HR_HELLO_MAX_BYTES 65536u

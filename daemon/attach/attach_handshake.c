@@ -454,7 +454,7 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 			note_unrecorded(a, v);
 		return -EALREADY; /* a notice gets no answer */
 	}
-	hr__orphan_came(a, v->cred.pid);
+	hr__orphan_came(a, v->cred.pid, v->hello.flags & HR_HELLO_AGAIN);
 	if (v->cred.pid == a->c.last.pid && v->hello.start_ticks == a->c.last.ticks)
 		return -EALREADY;
 	r = hr__offer_take(a, fd, &v->hello, &v->offer);

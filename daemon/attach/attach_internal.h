@@ -136,8 +136,11 @@ void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g);
 bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g);
 /* Finds the orphans of the previous daemon, before the first connection is accepted. */
 void hr__orphans_find(struct hr_attach *a);
-/* Call it when a process connects: then the process is no orphan. */
-void hr__orphan_came(struct hr_attach *a, pid_t pid);
+/*
+ * Call it when a process connects: then the process is no orphan. `again`: an earlier connection of
+ * it was closed without an answer, so it can be the orphan without a pid.
+ */
+void hr__orphan_came(struct hr_attach *a, pid_t pid, bool again);
 void hr__orphans_missed(struct hr_attach *a);
 
 /*

@@ -4,13 +4,6 @@
 
 #define EXPECTED (-1) /* a connection is being accepted, so its pid is unknown */
 
-/*
- * After a kill, the next daemon starts within this time. If the kill happened during an accept, the
- * client still waits and connects again, so it is no orphan. If more time has passed, the daemon
- * was stopped (SIGSTOP) before the kill, so the client may have made an offer.
- */
-#define STOPPED_NS UINT64_C(300000000)
-
 static int32_t *slot(const struct hr_attach *a, const struct pending_attach *g)
 {
 	return &a->c.page->pending[g - a->pending];
@@ -18,10 +11,8 @@ static int32_t *slot(const struct hr_attach *a, const struct pending_attach *g)
 
 void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g)
 {
-	if (!a->c.page)
-		return;
-	__atomic_store_n(&a->c.page->accept_ns, hr_boot_ns(), __ATOMIC_RELAXED);
-	__atomic_store_n(slot(a, g), EXPECTED, __ATOMIC_RELEASE);
+	if (a->c.page)
+		__atomic_store_n(slot(a, g), EXPECTED, __ATOMIC_RELAXED);
 }
 
 void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd)
@@ -46,20 +37,15 @@ bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g)
 
 void hr__orphans_find(struct hr_attach *a)
 {
-	uint64_t now_ns = hr_boot_ns();
-
-	for (unsigned i = 0; i < PENDING_MOST && a->c.page; i++) {
-		const struct pending_attach *g = &a->pending[i];
-
-		if (*slot(a, g) == EXPECTED && now_ns - a->c.page->accept_ns < STOPPED_NS)
-			hr__pending_forget(a, g);
-		a->n_orphans += *slot(a, g) != 0;
-	}
-	a->orphans_until_ns = now_ns + hr_attach_pending_ns;
+	for (unsigned i = 0; i < PENDING_MOST && a->c.page; i++)
+		a->n_orphans += *slot(a, &a->pending[i]) != 0;
+	a->orphans_until_ns = hr_boot_ns() + hr_attach_pending_ns;
 }
 
-void hr__orphan_came(struct hr_attach *a, pid_t pid)
+static bool orphans_remove(struct hr_attach *a, int32_t pid)
 {
+	bool found = false;
+
 	for (unsigned i = 0; i < PENDING_MOST && a->n_orphans > 0; i++) {
 		const struct pending_attach *g = &a->pending[i];
 
@@ -67,7 +53,15 @@ void hr__orphan_came(struct hr_attach *a, pid_t pid)
 			continue;
 		hr__pending_forget(a, g);
 		a->n_orphans--;
+		found = true;
 	}
+	return found;
+}
+
+void hr__orphan_came(struct hr_attach *a, pid_t pid, bool again)
+{
+	if (!orphans_remove(a, pid) && again)
+		orphans_remove(a, EXPECTED);
 }
 
 void hr__orphans_missed(struct hr_attach *a)

@@ -171,7 +171,7 @@ int hr__handshake_answer(uint64_t until, bool look, struct hr_ack *ret_ack)
 	return ret_ack->status < 0 ? ret_ack->status : 0;
 }
 
-int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
+int hr__handshake_hello(enum hr_hello_kind kind, uint32_t flags, uint64_t until)
 {
 	const void *message;
 	size_t bytes;
@@ -181,7 +181,7 @@ int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until)
 	 * Builds the hello before connecting: if the daemon dies between connect and send, the
 	 * process is not recorded, so this time must be short.
 	 */
-	bytes = hr__hello_build(kind, forked, &message);
+	bytes = hr__hello_build(kind, flags, &message);
 	__atomic_store_n(&owning, 1, __ATOMIC_SEQ_CST);
 	r = connect_daemon(until);
 	if (r < 0)

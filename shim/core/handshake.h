@@ -15,7 +15,8 @@ enum hr__own { HR__OWN_SOCKET, HR__OWN_MAP, HR__OWN_NODE, HR__OWN_COUNT };
 
 /* Functions of a handshake. Times are in ns of CLOCK_MONOTONIC; an int result is 0 or -errno. */
 
-int hr__handshake_hello(enum hr_hello_kind kind, bool forked, uint64_t until_ns);
+/* flags: HR_HELLO_FORKED, HR_HELLO_AGAIN. */
+int hr__handshake_hello(enum hr_hello_kind kind, uint32_t flags, uint64_t until_ns);
 
 /*
  * Receives the answer and its descriptors, HR__OWN_MAP and HR__OWN_NODE. -EAGAIN: no answer arrived

@@ -182,13 +182,14 @@ void hr__hello_counters_return(void)
 	n_taken = 0;
 }
 
-size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message)
+size_t hr__hello_build(enum hr_hello_kind kind, uint32_t flags, const void **ret_message)
 {
 	struct hr_hello h = {
 	    .magic = HR_ABI_MAGIC,
 	    .abi = HR_ABI_VERSION,
 	    .word_bytes = sizeof(void *),
 	    .kind = (uint16_t)kind,
+	    .flags = flags,
 	    .pid = hr__wiped.pid,
 	    .ppid = (int32_t)HR_SYS0(getppid),
 	    .tid = hr__sys_gettid(),
@@ -200,10 +201,8 @@ size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_me
 	h.image = hr__wiped.image;
 	used = sizeof(h);
 	if (kind == HR_HELLO_ATTACH) {
-		if (forked) {
-			h.flags |= HR_HELLO_FORKED;
+		if (flags & HR_HELLO_FORKED)
 			h.parent_session = hr__image.parent_token;
-		}
 		item_read(HR_ITEM_EXE, read_exe, HR__PATH_MAX);
 		item_read(HR_ITEM_ARGV, read_argv, ARGV_BYTES);
 		item_read(HR_ITEM_CWD, read_cwd, HR__PATH_MAX);

@@ -10,8 +10,9 @@
 
 #include "shim/core/internal.h"
 
+/* flags: HR_HELLO_FORKED, HR_HELLO_AGAIN. */
 /* Returns the size. Moves the counted totals into the hello; if it is not sent, return them. */
-size_t hr__hello_build(enum hr_hello_kind kind, bool forked, const void **ret_message);
+size_t hr__hello_build(enum hr_hello_kind kind, uint32_t flags, const void **ret_message);
 void hr__hello_counters_return(void);
 /* Scratch memory of HR_HELLO_MAX_BYTES for the holder of the attach lock. */
 char *hr__hello_scratch(void);

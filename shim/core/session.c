@@ -243,10 +243,10 @@ static int answer_late(struct hr_ack *ret_ack)
 	return r == -EAGAIN ? -EPIPE : r;
 }
 
-static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
+static int handshake(enum hr_hello_kind kind, uint32_t flags, uint64_t until)
 {
 	struct hr_ack ack = {0};
-	int r = hr__handshake_hello(kind, forked, until);
+	int r = hr__handshake_hello(kind, flags, until);
 
 	if (r == 0)
 		r = hr__handshake_answer(until, true, &ack);
@@ -262,12 +262,12 @@ static int handshake(enum hr_hello_kind kind, bool forked, uint64_t until)
 }
 
 /* If the daemon was killed, connects again: the next recording process uses the same socket. */
-static int handshake_retry(enum hr_hello_kind kind, bool forked, uint64_t until)
+static int handshake_retry(enum hr_hello_kind kind, uint32_t flags, uint64_t until)
 {
 	int r = -ECONNRESET;
 
 	for (int i = 0; i <= REDIALS && (r == -ECONNRESET || r == -EPIPE); i++) {
-		r = handshake(kind, forked, until);
+		r = handshake(kind, i > 0 ? flags | HR_HELLO_AGAIN : flags, until);
 		if (r < 0 && kind == HR_HELLO_ATTACH)
 			hr__hello_counters_return();
 		hr__session_fds_drop();
@@ -316,11 +316,11 @@ static void attach_failed(int error)
 
 static int handshake_in_time(enum hr_hello_kind kind)
 {
-	bool forked = hr__wiped.born == HR__BORN_FORKED;
+	bool forked = kind == HR_HELLO_ATTACH && hr__wiped.born == HR__BORN_FORKED;
 	uint64_t began = hr__clock_ns(), now;
 	bool no_wait = began < hr__image.no_wait_until_ns;
 	uint64_t until = no_wait ? began : began + patience();
-	int r = handshake_retry(kind, forked, until);
+	int r = handshake_retry(kind, forked ? HR_HELLO_FORKED : 0, until);
 
 	now = hr__clock_ns();
 	if (!no_wait && now >= until)

@@ -198,7 +198,7 @@ class Folder:
         found = []
         for pid, _ in self.processes("headraced"):
             with open(f"/proc/{pid}/cmdline", "rb") as words:
-                if words.read().split(b"\0")[1] == b"worker":
+                if words.read().split(b"\0")[1:2] == [b"worker"]:
                     found.append(pid)
         return found
 
