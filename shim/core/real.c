@@ -19,9 +19,13 @@
 #define STT_GNU_IFUNC 10
 #endif
 
+extern struct r_debug _r_debug __attribute__((weak)); /* not with musl */
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+
 void *hr_real_table[HR_OP_MAX];
 bool hr_real_foreign[HR_OP_MAX];
 static bool may_be_own[HR_OP_MAX]; /* the original is in a library with `own` */
+static bool initialized;
 
 #define HR_CALL(id, ret, name, params, args, class, api, bytes_rule, ...) [id] = #name,
 static const char *const names[HR_OP_MAX] = {
@@ -157,17 +161,10 @@ static bool is_preloaded(const char *path)
 	return false;
 }
 
-static bool object_read(struct object *o, const struct dl_phdr_info *info)
+static bool dynamic_read(struct object *o, ElfW(Addr) base, const char *path, const ElfW(Dyn) * d)
 {
-	const ElfW(Dyn) *d = NULL;
-
-	*o = (struct object){.base = info->dlpi_addr, .foreign = !is_libc(info->dlpi_name)};
-	o->own = o->foreign && !wraps_libc(info->dlpi_name) && !is_preloaded(info->dlpi_name);
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			d = (const void *)(o->base + info->dlpi_phdr[i].p_vaddr);
-	if (d == NULL)
-		return false;
+	*o = (struct object){.base = base, .foreign = !is_libc(path)};
+	o->own = o->foreign && !wraps_libc(path) && !is_preloaded(path);
 	for (; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_SYMTAB)
 			o->symbols = pointer(o, d->d_un.d_ptr);
@@ -190,6 +187,16 @@ static bool object_read(struct object *o, const struct dl_phdr_info *info)
 	}
 	return o->symbols != NULL && o->strings != NULL &&
 	       (o->gnu_hash != NULL || o->sysv_hash != NULL);
+}
+
+static bool object_read(struct object *o, const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			return dynamic_read(
+			    o, info->dlpi_addr, info->dlpi_name,
+			    (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr));
+	return false;
 }
 
 /* Whether symbol i is the default version of `name`. *best: the last version, even if hidden. */
@@ -290,18 +297,48 @@ static bool later_object_read(struct object *o, const struct dl_phdr_info *info,
 	return false;
 }
 
+/* Returns whether nothing is missing any more. */
+static bool search_object(struct symbol_search *s, const struct object *o)
+{
+	for (unsigned id = s->first; id <= s->last; id++)
+		if (names[id] != NULL && hr_real_table[id] == NULL)
+			resolve_one(o, (uint16_t)id, s);
+	return s->missing == 0;
+}
+
 static int visit(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	struct symbol_search *s = data;
 	struct object o;
 
 	(void)bytes;
-	if (!later_object_read(&o, info, &s->past_us))
-		return 0;
-	for (unsigned id = s->first; id <= s->last; id++)
-		if (names[id] != NULL && hr_real_table[id] == NULL)
-			resolve_one(&o, (uint16_t)id, s);
-	return s->missing == 0;
+	return later_object_read(&o, info, &s->past_us) && search_object(s, &o);
+}
+
+/* Without the lock of dl_iterate_phdr. Returns false if the list of objects cannot be read. */
+static bool search_list(struct symbol_search *s)
+{
+	const struct link_map *m = &_r_debug != NULL ? _r_debug.r_map : NULL;
+	struct object o;
+
+	while (m != NULL && m->l_ld != _DYNAMIC)
+		m = m->l_next;
+	if (m == NULL)
+		return false;
+	while ((m = m->l_next) != NULL)
+		if (dynamic_read(&o, m->l_addr, m->l_name, m->l_ld) && search_object(s, &o))
+			break;
+	return true;
+}
+
+/*
+ * Before the constructor has found all originals, does not use dl_iterate_phdr: sanitizers have one
+ * of their own, which initializes them at its first call, and then takes functions by dlsym.
+ */
+static void search(struct symbol_search *s)
+{
+	if (initialized || !search_list(s))
+		dl_iterate_phdr(visit, s);
 }
 
 static int visit_named(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -426,7 +463,8 @@ void hr__real_init(const char *preloaded)
 	preload = preloaded;
 	for (unsigned id = HR_OP_FIRST; id < HR_OP_MAX; id++)
 		s.missing += names[id] != NULL && hr_real_table[id] == NULL;
-	dl_iterate_phdr(visit, &s);
+	search(&s);
+	initialized = true;
 	for (uint16_t id = HR_OP_FIRST; id < HR_OP_MAX; id++)
 		if (may_be_own[id])
 			leave_to_library(id);
@@ -437,7 +475,7 @@ void *hr_real_resolve(uint16_t id)
 	struct symbol_search s = {.first = id, .last = id, .missing = 1};
 	void *fn;
 
-	dl_iterate_phdr(visit, &s);
+	search(&s);
 	fn = __atomic_load_n(&hr_real_table[id], __ATOMIC_RELAXED);
 	return fn != NULL ? fn : (void *)real_absent;
 }

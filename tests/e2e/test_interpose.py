@@ -6,6 +6,7 @@ the shim, and each call that it makes is recorded once.
 Table       every function replaced by a generated library (interposer.py), preloaded before and after the shim
 Arguments   the same with odd arguments
 Allocators  tcmalloc, jemalloc, mimalloc: preloaded before and after the shim, and linked
+Sanitizers  programs that are compiled with one
 Memory      UCX's and libfabric's hooks, which patch mmap and its siblings in place; MPICH and Open MPI with both
 """
 
@@ -161,6 +162,32 @@ class Allocators(Maps):
 
     def test_mimalloc(self):
         self.check(library_of("libmimalloc.so.2", "libmimalloc.so.2.0", "libmimalloc.so.3"))
+
+
+class Sanitizers(harness.Case):
+    """Libraries that initialize themselves at the first call of one of their functions, and take functions by dlsym then."""
+
+    def check(self, sanitizer, **env):
+        path = self.folder.write("file", "x" * 100)
+        program = f"{self.folder.log}/program"
+        source = """#include <fcntl.h>
+            #include <unistd.h>
+            int main(int argc, char **argv) { char c; int fd = open(argv[argc - 1], O_RDONLY), n = 0;
+            while (read(fd, &c, 1) == 1) n++; return n != 100; }"""
+        command = ["cc", f"-fsanitize={sanitizer}", "-x", "c", "-", "-o", program]
+        if subprocess.run(command, input=source.encode(), capture_output=True, check=False).returncode != 0:
+            self.skipTest(f"cc has no -fsanitize={sanitizer}")
+        traced = self.headrace([program, path], **env)
+        self.assertEqual(traced.value("SELECT count(*) AS n FROM events WHERE op = 'read'"), 101)
+
+    def test_address(self):
+        self.check("address", ASAN_OPTIONS="verify_asan_link_order=0")
+
+    def test_thread(self):
+        self.check("thread")
+
+    def test_undefined(self):
+        self.check("undefined")
 
 
 class Memory(Maps):
