@@ -238,7 +238,7 @@ pid=$!
 seen=
 for _ in $(seq 3000); do
 	kill -0 $pid 2>/dev/null || break
-	seen=$(find "$tmp/spill" -type f -printf '%h\n' 2>/dev/null | head -1)
+	seen=$(find "$tmp/spill" -mindepth 2 -type f -printf '%h\n' 2>/dev/null | head -1)
 	[ -n "$seen" ] && break
 	sleep 0.05
 done
