@@ -69,6 +69,11 @@ bool hr_loss_is_operations(const char *name)
 	return units[find_row(name)->unit].operations;
 }
 
+bool hr_loss_is_programs(const char *name)
+{
+	return find_row(name)->unit == UNIT_PROGRAM;
+}
+
 static void print_amount(FILE *out, const struct hr_loss_sum *loss, const struct loss_words *words)
 {
 	bool one = loss->count == 1;

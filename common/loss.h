@@ -24,6 +24,9 @@ const char *hr_loss_unit(enum hr_loss_reason reason); /* what is counted, in the
 /* Whether the reason counts operations without an event. Also true for an unknown name. */
 bool hr_loss_is_operations(const char *name);
 
+/* Whether the reason counts processes that were never recorded, each with a row of its own. */
+bool hr_loss_is_programs(const char *name);
+
 struct hr_loss_sum {
 	const char *reason; /* name of the reason, perhaps of a later version of headrace */
 	uint64_t count, bytes;

@@ -372,6 +372,8 @@ enum hr_hello_kind {
 #define HR_HELLO_SPAWNED   UINT32_C(4) /* EXEC: in a child of the sender, whose pid is unknown */
 #define HR_HELLO_AGAIN	   UINT32_C(16) /* an earlier connection was closed without an answer */
 #define HR_HELLO_UNABLE	   UINT32_C(8) /* EXEC: the program is the sender, whose shim cannot work */
+#define HR_HELLO_STATIC	   UINT32_C(32) /* EXEC: the program is statically linked */
+#define HR_HELLO_32BIT	   UINT32_C(64) /* EXEC: the program is a 32-bit program */
 
 #define HR_HELLO_MAX_BYTES 65536u
 

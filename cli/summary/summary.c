@@ -235,7 +235,7 @@ static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 	for (size_t i = 0; i < s->n_losses; i++) {
 		struct hr_summary_loss *loss = &s->losses[i];
 
-		if (!is_reason(loss->reason, HR_LOSS_NO_PRELOAD) || loss->program != NULL ||
+		if (strcmp(loss->reason, row->reason) != 0 || loss->program != NULL ||
 		    process == NULL)
 			continue;
 		loss->program =
@@ -257,7 +257,7 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 		if (is_reason(row->reason, HR_LOSS_COLLISION))
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
-		if (r == 0 && is_reason(row->reason, HR_LOSS_NO_PRELOAD))
+		if (r == 0 && hr_loss_is_programs(row->reason))
 			r = take_unrecorded(l->s, stream, row);
 	}
 	return r;

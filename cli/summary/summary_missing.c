@@ -18,12 +18,17 @@ static const struct hr_summary_loss *find_loss(const struct hr_summary *s,
 	return NULL;
 }
 
-/* Returns whether nothing is missing, apart from losses of this reason. */
-static bool is_complete(const struct hr_summary *s, enum hr_loss_reason reason)
+/*
+ * Returns whether nothing is missing, apart from programs that were never recorded. *ret_programs:
+ * their number.
+ */
+static bool is_complete(const struct hr_summary *s, uint64_t *ret_programs)
 {
+	*ret_programs = 0;
 	for (size_t i = 0; i < s->n_losses; i++)
-		if (&s->losses[i] != find_loss(s, HR_LOSS_JOURNAL_MEMORY) &&
-		    &s->losses[i] != find_loss(s, reason))
+		if (hr_loss_is_programs(s->losses[i].reason))
+			*ret_programs += s->losses[i].count;
+		else if (&s->losses[i] != find_loss(s, HR_LOSS_JOURNAL_MEMORY))
 			return false;
 	return !s->counters_only && s->cut_short == 0 && s->n_problems == 0 &&
 	       s->ranks_missing == NULL && strcmp(s->state, "unfinished") != 0;
@@ -31,16 +36,19 @@ static bool is_complete(const struct hr_summary *s, enum hr_loss_reason reason)
 
 struct hr_human hr__summary_lost(const struct hr_summary *s, bool *ret_complete)
 {
-	const struct hr_summary_loss *hidden = find_loss(s, HR_LOSS_NO_PRELOAD);
+	uint64_t programs;
+	bool complete = is_complete(s, &programs);
 	struct hr_human t = {"nothing lost"};
 
-	*ret_complete = is_complete(s, HR_LOSS_JOURNAL_MEMORY);
+	*ret_complete = complete && programs == 0;
 	if (s->lost > 0)
 		snprintf(t.s, sizeof(t.s), "%.24s lost", hr_text_count(s->lost).s);
-	else if (!*ret_complete && hidden != NULL && is_complete(s, HR_LOSS_NO_PRELOAD))
-		snprintf(t.s, sizeof(t.s), "%u not recorded", (unsigned)hidden->count);
-	else if (!*ret_complete)
+	else if (complete && programs > 0)
+		snprintf(t.s, sizeof(t.s), "%u not recorded", (unsigned)programs);
+	else if (!complete)
 		snprintf(t.s, sizeof(t.s), "the recording has gaps");
+	else if (s->processes == 0)
+		snprintf(t.s, sizeof(t.s), "nothing recorded");
 	return t;
 }
 

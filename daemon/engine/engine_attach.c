@@ -180,9 +180,17 @@ static uint64_t min_ticks(const struct hr_engine *e, const struct hr_entry_attac
 }
 
 /* Ends a process of a notice: its program runs without the shim, or its shim cannot work. */
-static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns, bool unable)
+static void end_unrecorded(struct hr_engine *e, struct hr_proc *p, uint64_t now_ns, uint32_t flags)
 {
-	hr__loss(e, p->id.proc, unable ? HR_LOSS_UNABLE : HR_LOSS_NO_PRELOAD, 0, 1);
+	enum hr_loss_reason reason = HR_LOSS_NO_PRELOAD;
+
+	if (flags & HR_HELLO_UNABLE)
+		reason = HR_LOSS_UNABLE;
+	else if (flags & HR_HELLO_STATIC)
+		reason = HR_LOSS_STATIC;
+	else if (flags & HR_HELLO_32BIT)
+		reason = HR_LOSS_32BIT;
+	hr__loss(e, p->id.proc, reason, 0, 1);
 	p->end_ns = now_ns;
 	hr__proc_forget(e, p);
 	e->stats.processes--;
@@ -224,6 +232,6 @@ int hr__apply_attach(struct hr_engine *e, const struct hr_entry_attach *in)
 	if (in->deselected)
 		p->end_ns = in->now_ns;
 	if (hello.kind == HR_HELLO_EXEC)
-		end_unrecorded(e, p, in->now_ns, hello.flags & HR_HELLO_UNABLE);
+		end_unrecorded(e, p, in->now_ns, hello.flags);
 	return 0;
 }

@@ -8,12 +8,12 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-_Static_assert(HR_LOSS_REASONS <= 32, "five bits of the key");
+_Static_assert(HR_LOSS_REASONS <= 64, "six bits of the key");
 
-/* Returns a key. Keys are unique for op ids below 512 and process numbers below 2^50. */
+/* Returns a key. Keys are unique for op ids below 512 and process numbers below 2^49. */
 static uint64_t losses_key(const struct hr_loss *l)
 {
-	return l->proc << 14 | (uint64_t)l->reason << 9 | (l->op & 511);
+	return l->proc << 15 | (uint64_t)l->reason << 9 | (l->op & 511);
 }
 
 void hr_losses_add(struct hr_losses *l, const struct hr_loss *row)

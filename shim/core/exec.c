@@ -6,6 +6,7 @@
  * may have no session. A vfork child cannot get a session, because it would store the session in
  * its parent's memory. These functions change neither hr__image nor hr__self.
  */
+#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -24,8 +25,15 @@
 #define NOTICE_BYTES  (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
 #define UID_UNMAPPED  65534u /* owner of a file if this user namespace does not map its user */
 #define MOUNT_NOSUID  2	     /* ST_NOSUID of statfs.f_flags */
-#define ELF_MAGIC     "\177ELF"
-#define ELF_MAGIC_LEN 4
+#define HEADER_BYTES  1024   /* the program headers follow the header of the file */
+
+struct headers {
+	union {
+		ElfW(Ehdr) elf;
+		char bytes[HEADER_BYTES];
+	};
+	size_t have;
+};
 
 extern char **environ __attribute__((weak));
 
@@ -67,16 +75,44 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* Whether the file is a script, for which the kernel ignores the set-user-id bit. */
-static bool is_script(const char *path)
+/* Reads the headers of an ELF file. False: it is no ELF file, for example a script. */
+static bool headers_read(struct headers *ret, const char *path)
 {
-	char magic[ELF_MAGIC_LEN];
-	long n = hr__sys_slurp(path, magic, sizeof(magic));
+	long n = hr__sys_slurp(path, ret->bytes, sizeof(ret->bytes));
 
-	return n >= 0 && (n < ELF_MAGIC_LEN || memcmp(magic, ELF_MAGIC, ELF_MAGIC_LEN) != 0);
+	ret->have = n > 0 ? (size_t)n : 0;
+	return ret->have >= sizeof(ret->elf) && memcmp(ret->elf.e_ident, ELFMAG, SELFMAG) == 0;
 }
 
-/* Whether the program runs as another user or group. The dynamic loader then ignores LD_PRELOAD. */
+static bool is_static(const struct headers *h)
+{
+	const ElfW(Ehdr) *e = &h->elf;
+
+	if (e->e_phentsize != sizeof(ElfW(Phdr)) || e->e_phoff > h->have ||
+	    e->e_phnum > (h->have - e->e_phoff) / sizeof(ElfW(Phdr)))
+		return false;
+	for (unsigned i = 0; i < e->e_phnum; i++) {
+		ElfW(Phdr) p;
+
+		memcpy(&p, h->bytes + e->e_phoff + i * sizeof(p), sizeof(p));
+		if (p.p_type == PT_INTERP)
+			return false;
+	}
+	return true;
+}
+
+/* The loader has no interpreter, but loads the library into the program that it runs. */
+static bool is_loader(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strncmp(slash != NULL ? slash + 1 : path, "ld", 2) == 0;
+}
+
+/*
+ * Whether an ELF file runs as another user or group. The dynamic loader then ignores LD_PRELOAD.
+ * For a script, the kernel ignores the set-user-id bit.
+ */
 static bool changes_user(const char *path)
 {
 	struct statfs mount = {0};
@@ -90,14 +126,30 @@ static bool changes_user(const char *path)
 	group = (st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
 		st.st_gid != UID_UNMAPPED && st.st_gid != (gid_t)HR_SYS0(getgid);
 	return (user || group) && HR_SYS5(prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0 &&
-	       HR_SYS2(statfs, path, &mount) == 0 && (mount.f_flags & MOUNT_NOSUID) == 0 &&
-	       !is_script(path);
+	       HR_SYS2(statfs, path, &mount) == 0 && (mount.f_flags & MOUNT_NOSUID) == 0;
 }
 
-static bool loses_shim(const char *path, char *const envp[])
+/* Whether the library is not loaded into the program with the right environment. */
+static bool refuses_shim(const char *path, uint32_t *flags)
+{
+	struct headers h;
+
+	if (!headers_read(&h, path))
+		return false;
+	if (h.elf.e_ident[EI_CLASS] == ELFCLASS32)
+		*flags = HR_HELLO_32BIT;
+	else if (is_static(&h) && !is_loader(path))
+		*flags = HR_HELLO_STATIC;
+	return *flags != 0 || changes_user(path);
+}
+
+/* Whether the program starts without the shim. *flags: why, as in hr_hello.flags; else 0. */
+static bool loses_shim(const char *path, char *const envp[], uint32_t *flags)
 {
 	uint8_t outer;
 	bool loses;
+
+	*flags = 0;
 
 	/* If /etc/ld.so.preload loaded this library, the environment makes no difference. */
 	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
@@ -116,7 +168,7 @@ static bool loses_shim(const char *path, char *const envp[])
 	if (strchr(path, '/') == NULL)
 		return false;
 	outer = hr__bare_enter(HR_BARE_OWN);
-	loses = changes_user(path);
+	loses = refuses_shim(path, flags);
 	hr__bare_leave(outer);
 	return loses;
 }
@@ -201,7 +253,9 @@ static int notify(const char *path, uint32_t flags)
 
 int hr_before_exec(const char *path, char *const envp[])
 {
-	return loses_shim(path, envp) ? notify(path, 0) : -1;
+	uint32_t flags;
+
+	return loses_shim(path, envp, &flags) ? notify(path, flags) : -1;
 }
 
 void hr_exec_failed(int notice)
@@ -214,7 +268,8 @@ void hr_exec_failed(int notice)
 
 void hr_after_spawn(const char *path, char *const envp[])
 {
-	int fd = loses_shim(path, envp) ? notify(path, HR_HELLO_SPAWNED) : -1;
+	uint32_t flags;
+	int fd = loses_shim(path, envp, &flags) ? notify(path, flags | HR_HELLO_SPAWNED) : -1;
 
 	if (fd >= 0)
 		HR_SYS1(close, fd);

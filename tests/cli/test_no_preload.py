@@ -101,13 +101,13 @@ class NoPreload(harness.Case):
         with open(self.input, "w", encoding="utf-8") as f:
             f.write("line\n")
 
-    def assert_lost(self, done, count, program):
+    def assert_lost(self, done, count, program, reason="no_preload", why="headrace's library was not loaded there, "
+                    "nor in child processes: keep LD_PRELOAD and HEADRACE_SOCKET"):
         """The summary's line, its JSON and the note of an answer give this number, and name this program."""
         self.assertEqual(self.summary()["missing"]["losses"],
-                         [{"reason": "no_preload", "count": count, "lost_bytes": 0, "program": program}])
+                         [{"reason": reason, "count": count, "lost_bytes": 0, "program": program}])
         named = program if count == 1 else f"first: {program}"
-        self.assertIn(f"missing   I/O of {count} process{'es' if count > 1 else ''} ({named}): headrace's library was not loaded there, "
-                      "nor in child processes: keep LD_PRELOAD and HEADRACE_SOCKET", done.stderr)
+        self.assertIn(f"missing   I/O of {count} process{'es' if count > 1 else ''} ({named}): {why}", done.stderr)
         self.assertEqual(self.summary()["missing"]["operations_lost"], 0)
         rows, _ = self.query("SELECT count(*) AS n FROM processes")
         self.assertEqual(self.summary()["processes"], int(rows[0]["n"]) - count)
@@ -144,6 +144,28 @@ class NoPreload(harness.Case):
         done = self.run_it("--", PYTHON, "-c", "import ctypes.util; print(ctypes.util.find_library('c'))")
         self.assertEqual(done.stdout, b"libc.so.6\n")
         self.assert_complete(done)
+
+    def compile(self, text, *options):
+        program = os.path.join(self.dir, "program")
+        if subprocess.run(["cc", *options, "-x", "c", "-", "-o", program], input=text, capture_output=True, text=True, check=False).returncode != 0:
+            self.skipTest(f"cc cannot compile with {' '.join(options)}")
+        return program
+
+    def test_static(self):
+        """Also a position-independent one. A program that the loader starts by name has the library."""
+        for options in ["-static"], ["-static-pie", "-fPIE"]:
+            program = self.compile("int main(void) { return 0; }", *options)
+            self.store = os.path.join(self.dir, options[0])
+            done = self.run_it("--", "sh", "-c", f"{program}; {program}; /lib*/ld-linux-*.so.* {CAT} {self.input}")
+            self.assertEqual(done.stdout, b"line\n")
+            self.assert_lost(done, 2, program, "static", "the program is statically linked, so headrace's library cannot be loaded into it: use --probes")
+
+    def test_32bit(self):
+        program = self.compile('void _start(void) { __asm__("mov $1, %eax; xor %ebx, %ebx; int $0x80"); }', "-m32", "-nostdlib", "-static")
+        if subprocess.run([program], check=False).returncode != 0:
+            self.skipTest("this kernel runs no 32-bit programs")
+        self.run_it("--", "sh", "-c", f"{program}; :")
+        self.assertEqual(self.summary()["missing"]["losses"], [{"reason": "32bit", "count": 1, "lost_bytes": 0}])
 
     def test_path_search(self):
         """Each folder of PATH that has no such program costs a failed exec: none of them counts."""
