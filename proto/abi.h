@@ -351,7 +351,7 @@ struct hr_node_page {
 	uint32_t sleeping; /* 1: the drain thread waits on `bell`, or is about to */
 	uint32_t bell;	   /* futex with which shims wake the daemon; they never write it */
 	uint32_t spare;
-	uint64_t beat;	    /* number of sweeps; if it stops, a shim does not wait for room */
+	uint64_t beat; /* number of sweeps; if it stops, a shim does not wait for room */
 	int32_t pending[HR_PAGE_PENDING];
 	uint8_t pad[HR_PAGE_BYTES - 32 - 4 * HR_PAGE_PENDING];
 };
@@ -367,9 +367,9 @@ enum hr_hello_kind {
 };
 
 /* Bits of hr_hello.flags. */
-#define HR_HELLO_FORKED	   UINT32_C(1) /* forked, with no exec since: parent_session is valid */
-#define HR_HELLO_TICKS_TSC UINT32_C(2) /* the unit of counters and start_ticks is the TSC */
-#define HR_HELLO_SPAWNED   UINT32_C(4) /* EXEC: in a child of the sender, whose pid is unknown */
+#define HR_HELLO_FORKED	   UINT32_C(1)	/* forked, with no exec since: parent_session is valid */
+#define HR_HELLO_TICKS_TSC UINT32_C(2)	/* the unit of counters and start_ticks is the TSC */
+#define HR_HELLO_SPAWNED   UINT32_C(4)	/* EXEC: in a child of the sender, whose pid is unknown */
 #define HR_HELLO_AGAIN	   UINT32_C(16) /* an earlier connection was closed without an answer */
 #define HR_HELLO_UNABLE	   UINT32_C(8) /* EXEC: the program is the sender, whose shim cannot work */
 #define HR_HELLO_STATIC	   UINT32_C(32) /* EXEC: the program is statically linked */

@@ -21,11 +21,11 @@
 #include "shim/core/path.h"
 #include "shim/core/sys.h"
 
-#define LIBRARY	      "libheadrace.so"
-#define NOTICE_BYTES  (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
-#define UID_UNMAPPED  65534u /* owner of a file if this user namespace does not map its user */
-#define MOUNT_NOSUID  2	     /* ST_NOSUID of statfs.f_flags */
-#define HEADER_BYTES  1024   /* the program headers follow the header of the file */
+#define LIBRARY	     "libheadrace.so"
+#define NOTICE_BYTES (sizeof(struct hr_hello) + UINT64_C(2) * (HR__PATH_MAX + HR__ENV_BYTES))
+#define UID_UNMAPPED 65534u /* owner of a file if this user namespace does not map its user */
+#define MOUNT_NOSUID 2	    /* ST_NOSUID of statfs.f_flags */
+#define HEADER_BYTES 1024u  /* the program headers follow the header of the file */
 
 struct headers {
 	union {

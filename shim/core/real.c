@@ -297,7 +297,7 @@ static bool later_object_read(struct object *o, const struct dl_phdr_info *info,
 	return false;
 }
 
-/* Returns whether nothing is missing any more. */
+/* Returns whether no function is missing now. */
 static bool search_object(struct symbol_search *s, const struct object *o)
 {
 	for (unsigned id = s->first; id <= s->last; id++)
