@@ -485,12 +485,30 @@ static bool has_attached(struct hr_attach *a, const struct handshake *v)
  */
 static void count_refusal(struct hr_attach *a, const struct handshake *v, int status)
 {
-	if (status == -ENOSPC)
+	bool attach = v->hello.kind == HR_HELLO_ATTACH;
+	bool lost = v->offered;
+
+	switch (status) {
+	case -ENOSPC:
 		hr__attach_lose(a, HR_LOSS_LIMIT, 0, 0);
-	else if ((status == -EPROTO ||
-		  (status == -ESRCH && v->hello.kind == HR_HELLO_ATTACH && !a->takeover) ||
-		  status == -EINVAL || (v->offered && status != -ECANCELED)) &&
-		 !has_attached(a, v))
+		return;
+	case -ECANCELED:
+		return;
+	case -EPROTO:
+	case -EINVAL:
+		lost = true;
+		break;
+	case -ESRCH:
+		lost |= attach && !a->takeover;
+		break;
+	case -EAGAIN: /* the journal is full */
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+		lost |= attach;
+		break;
+	}
+	if (lost && !has_attached(a, v))
 		hr__attach_lose(a, HR_LOSS_UNATTACHED, v->cred.pid, v->hello.image);
 }
 

@@ -198,6 +198,8 @@ static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 	if (__atomic_load_n(&hr__image.socket[0], __ATOMIC_RELAXED) == '\0')
 		return false;
 	switch (seek) {
+	case HR__SEEK_NONE:
+		return false;
 	case HR__SEEK_FIRST:
 		return __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) == 0 &&
 		       hr__session_retry_due();
@@ -208,6 +210,16 @@ static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 	}
 }
 
+/* A process may only use open descriptors, so some of these operations attach again, too. */
+static enum hr__seek seek_now(struct hr__thread *t, enum hr__seek seek)
+{
+	bool again = seek == HR__SEEK_FIRST &&
+		     __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 &&
+		     __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) > 0 && search_due(t);
+
+	return again ? HR__SEEK_RETRY : seek;
+}
+
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 {
 	struct hr__thread *t = &hr__self;
@@ -215,6 +227,7 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 
 	if (hr__ring_current() != NULL)
 		return t->ring;
+	seek = seek_now(t, seek);
 	if (!search_possible(t, seek) || hr__in_vfork_child())
 		return NULL;
 	/*
@@ -226,4 +239,11 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 		claim(t);
 	hr__sys_signals_restore(mask);
 	return hr__ring_current();
+}
+
+void hr__ring_last_chance(void)
+{
+	if (__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0 &&
+	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
+		hr__ring_find(HR__SEEK_FORCE);
 }

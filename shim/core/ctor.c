@@ -10,12 +10,13 @@ extern const char *gnu_get_libc_version(void) __attribute__((weak));
 /* A handler of atexit() would run too early (see below), and libc does not export atexit(). */
 extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 
-/* Lets the probes attribute later writes to stdio. A vfork child would mark its parent. */
+/* The mark lets the probes attribute later writes to stdio. A vfork child would mark its parent. */
 static void exiting(void *unused)
 {
 	(void)unused;
 	if (hr__in_vfork_child())
 		return;
+	hr__ring_last_chance();
 	hr__requests_cut();
 	hr__self.slow.why[HR__SLOW_EXITING] = 1;
 }

@@ -255,6 +255,7 @@ int hr_before_exec(const char *path, char *const envp[])
 {
 	uint32_t flags;
 
+	hr__ring_last_chance();
 	return loses_shim(path, envp, &flags) ? notify(path, flags) : -1;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "common/pathid.h"
 #include "shim/core/linkname.h"
@@ -158,13 +159,11 @@ static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text 
 		return false;
 	hr__linkname_proc(link, fd);
 	n = HR_SYS4(readlinkat, AT_FDCWD, link, text->bytes, PATH_MAX);
-	if (n == -ENAMETOOLONG) {
+	if (n < 0) { /* the path is too long, or /proc is not there */
 		text->length = sizeof(HR__UNKNOWN_FOLDER) - 1;
 		memcpy(text->bytes, HR__UNKNOWN_FOLDER, text->length);
 		return true;
 	}
-	if (n <= 0)
-		return false;
 	text->length = hr__linkname_clean(text->bytes, (size_t)n, st != NULL && st->nlink == 0);
 	return text->length > 0;
 }
@@ -182,6 +181,19 @@ bool hr__fd_path(int fd, struct hr__text *text)
 	       (text->bytes[0] == '/' || text->bytes[0] == HR__UNKNOWN_FOLDER[0]);
 }
 
+/* A filter of containers may refuse statx, which is younger than the filter. */
+static long stat_old(int fd, struct statx *ret)
+{
+	struct stat st = {0};
+	long r = HR_SYS2(fstat, fd, &st);
+
+	ret->stx_mode = (uint16_t)st.st_mode;
+	ret->stx_nlink = (uint32_t)st.st_nlink;
+	ret->stx_dev_major = major(st.st_dev);
+	ret->stx_dev_minor = minor(st.st_dev);
+	return r;
+}
+
 bool hr__stat_fd(int fd, struct hr__stat *ret)
 {
 	struct statx st = {0};
@@ -194,6 +206,8 @@ bool hr__stat_fd(int fd, struct hr__stat *ret)
 	outer = hr__bare_enter(HR_BARE_OWN);
 	r = HR_SYS5(statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		    STATX_TYPE | STATX_NLINK | STATX_MNT_ID, &st);
+	if (r == -ENOSYS || r == -EPERM)
+		r = stat_old(fd, &st);
 	hr__bare_leave(outer);
 	if (r != 0)
 		return false;

@@ -210,13 +210,17 @@ static inline void hr__bare_leave(uint8_t outer)
 /* ---- ring.c: the thread's ring --------------------------------------------------------------- */
 
 enum hr__seek {
-	HR__SEEK_FIRST, /* attach if this process never tried */
+	HR__SEEK_NONE,	/* do not attach */
+	HR__SEEK_FIRST, /* attach if this process never tried, or not for some time */
 	HR__SEEK_RETRY, /* attach again if retry_ns has passed; for slow calls */
 	HR__SEEK_FORCE	/* attach now */
 };
 
 /* Returns the calling thread's ring. NULL: there is none; call hr__counters_add() instead. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
+
+/* Call it before the image ends: attaches if only this process knows what it counted. */
+void hr__ring_last_chance(void);
 
 /* Call it if the daemon refuses more maps: reserves a free ring for threads without a ring. */
 void hr__ring_set_aside(void);

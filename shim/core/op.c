@@ -237,7 +237,7 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 	bool off;
 
 	/* A call with a path attaches again if the back-off has passed. */
-	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_FIRST, &off);
+	op->ring = hr__ring_for_op(op->path != NULL ? HR__SEEK_RETRY : HR__SEEK_NONE, &off);
 	if (off)
 		return;
 	if (op->ring == NULL)

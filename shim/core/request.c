@@ -89,7 +89,7 @@ static void request_record(const struct hr__request *r, int64_t ret, uint32_t bi
 	};
 	bool off;
 
-	op.ring = hr__ring_for_op(HR__SEEK_FIRST, &off);
+	op.ring = hr__ring_for_op(HR__SEEK_NONE, &off);
 	if (off)
 		return;
 	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))

@@ -248,6 +248,8 @@ static int event_start(int event)
 		    hr__interned_name_kept(hr__interned_domain(NULL), 0,
 					   __atomic_load_n(&events[event - 1], __ATOMIC_ACQUIRE)),
 		    event_stack(event), NULL);
+	else if (event == 0) /* of event_create() */
+		hr__counters_region();
 	return 0;
 }
 

@@ -43,15 +43,17 @@ def taken(name):
         lookup(libc._handle, name, b"GLIBC_2.2.5"))
 """
 
-# Starts a program in which the kernel refuses madvise (EPERM).
-WITHOUT_MADVISE = """
+MADVISE, READLINKAT, STATX = 28, 267, 332  # system calls of x86-64
+
+# Starts a program in which the kernel refuses a system call (EPERM).
+WITHOUT = """
 import ctypes, os, struct, sys
-filter = [(0x20, 0, 0, 0), (0x15, 0, 1, 28), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]  # on x86-64
+filter = [(0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in filter))
 libc = ctypes.CDLL("libc.so.6")
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(filter), ctypes.addressof(code))), 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
@@ -252,13 +254,25 @@ class Memory(Outside):
             traced = self.headrace(["/bin/sh", "-c", f'ulimit -d {limit}; exec "$0" "$1"', program, self.files[0]])
             self.assertEqual(self.reads(traced), {self.files[0]: 10}, limit)
 
-    def test_the_library_cannot_work(self):
+    def without(self, number, *argv):
+        return self.headrace([harness.PYTHON, "-S", "-c", WITHOUT, str(number), *argv], HEADRACE_SECCOMP="allow")
+
+    def test_without_madvise(self):
+        """The library cannot work."""
         program = os.path.join(harness.PROGRAMS, "w_own_names")
         harness.need(program, "w_own_names")
-        argv = [harness.PYTHON, "-S", "-c", WITHOUT_MADVISE, program, self.files[0]]
-        traced = self.headrace(argv, HEADRACE_SECCOMP="allow")
+        traced = self.without(MADVISE, program, self.files[0])
         self.assertEqual(self.lost(traced), {"unable": 1})
         self.assertEqual(traced.value("SELECT exe FROM processes JOIN losses USING (job, node, proc)"), program)
+
+    def test_without_statx_and_proc(self):
+        """Also a descriptor that the program inherits."""
+        program = os.path.join(harness.PROGRAMS, "w_own_names")
+        harness.need(program, "w_own_names")
+        for number, name in (STATX, self.files[1]), (READLINKAT, "(unknown folder)"):
+            traced = self.without(number, "/bin/sh", "-c", '"$0" "$1"; exec head -c 50 < "$2"', program, *self.files)
+            self.assertEqual(self.reads(traced), {self.files[0]: 10, name: 1})
+            self.assertEqual(self.lost(traced), {})
 
 
 if __name__ == "__main__":

@@ -243,6 +243,7 @@ CASE(late_daemon)
 	struct fake_daemon *d;
 	struct hr_counter c;
 	char buf[4096];
+	unsigned before = 7; /* reads before the session */
 	int fd;
 
 	snprintf(socket_env, sizeof(socket_env), "HEADRACE_SOCKET=%s", harness_socket());
@@ -250,7 +251,7 @@ CASE(late_daemon)
 	harness_init(env);
 	harness_file("a", 10);
 	fd = t_open("a", O_RDONLY);
-	for (int i = 0; i < 7; i++)
+	for (unsigned i = 0; i < before; i++)
 		t_pread(fd, buf, 10, 0);
 	d = fake_start(harness_socket(), NULL);
 	harness_patient();
@@ -259,23 +260,49 @@ CASE(late_daemon)
 	t_close(t_open("a", O_RDONLY));
 	CHECK(fake_sessions(d) == 0);
 	hr__image.retry_ns = 1;
-	t_pread(fd, buf, 10, 0);
-	CHECK(fake_sessions(d) == 0); /* only an open tries again */
-	CHECK(t_open("a", O_RDONLY) >= 0 && fake_sessions(d) == 1);
-	t_pread(fd, buf, 10, 0);
+	for (; fake_sessions(d) == 0 && before < 100; before++)
+		t_pread(fd, buf, 10, 0);
+	before--; /* the last one attached */
+	CHECK(fake_sessions(d) == 1);
 	fake_settle(d);
-	CHECK(fake_count(d, HR_OP_open) == 1 && fake_count(d, HR_OP_pread64) == 1);
+	CHECK(fake_count(d, HR_OP_open) == 0 && fake_count(d, HR_OP_pread64) == 1);
 	CHECK(strstr(path_of(d, nth(d, HR_OP_pread64, 0)), "/a") != NULL);
 	CHECK(fake_item(fake_session(d, 0), HR_ITEM_COUNTERS, 0, buf, sizeof(buf)) ==
 	      3 * sizeof(c));
 	for (int i = 0; i < 3; i++) {
 		memcpy(&c, buf + i * sizeof(c), sizeof(c));
 		if (c.op == HR_OP_pread64)
-			CHECK(c.total.count == 8 && c.total.bytes == 80 && c.total.ticks > 0);
+			CHECK(c.total.count == before && c.total.bytes == 10 * before &&
+			      c.total.ticks > 0);
 		else
 			CHECK(c.total.count == (c.op == HR_OP_open ? 2 : 1));
 	}
 	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
+}
+
+/* A process that never attached tries once more at its end. */
+CASE(last_chance)
+{
+	static const char *env[] = {NULL, NULL};
+	static char socket_env[128];
+	struct fake_daemon *d;
+	struct hr_counter c;
+	char buf[4096];
+
+	snprintf(socket_env, sizeof(socket_env), "HEADRACE_SOCKET=%s", harness_socket());
+	env[0] = socket_env;
+	harness_init(env);
+	harness_file("a", 10);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	d = fake_start(harness_socket(), NULL);
+	hr__image.retry_ns = UINT64_MAX;
+	hr__ring_last_chance();
+	CHECK(fake_sessions(d) == 1);
+	CHECK(fake_item(fake_session(d, 0), HR_ITEM_COUNTERS, 0, buf, sizeof(buf)) == sizeof(c));
+	memcpy(&c, buf, sizeof(c));
+	CHECK(c.op == HR_OP_open && c.total.count == 1);
+	hr__ring_last_chance();
+	CHECK(fake_sessions(d) == 1);
 }
 
 CASE(level_off)
@@ -452,6 +479,7 @@ int main(void)
 	    cmocka_unit_test(daemon_stopped),
 	    cmocka_unit_test(deselected),
 	    cmocka_unit_test(late_daemon),
+	    cmocka_unit_test(last_chance),
 	    cmocka_unit_test(level_off),
 	    cmocka_unit_test(monotonic_clock),
 	    cmocka_unit_test(high_descriptors),
