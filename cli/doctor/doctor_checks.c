@@ -16,6 +16,7 @@
 
 #include "cli/run/environment.h"
 #include "cli/run/refusal.h"
+#include "cli/seccomp.h"
 #include "query/duckdb/duckdb_api.h"
 #include "store/store.h"
 #include "common/tsc.h"
@@ -265,9 +266,16 @@ void hr_check_clock(const struct hr_doctor *d, struct hr_check *c)
 void hr_check_seccomp(const struct hr_doctor *d, struct hr_check *c)
 {
 	char mode[16] = "";
+	int error;
+	const char *call = hr_seccomp_forbidden(&error);
 
 	(void)d;
-	if (!read_status("Seccomp", mode, sizeof(mode)) || strcmp(mode, "0") == 0)
+	if (call != NULL)
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     "allow it in the filter of the container or sandbox",
+			     "a seccomp filter forbids the system call %s: %s", call,
+			     strerrordesc_np(error));
+	else if (!read_status("Seccomp", mode, sizeof(mode)) || strcmp(mode, "0") == 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "no filter");
 	else
 		hr_check_set(c, HR_HEALTH_WARN,

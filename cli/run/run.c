@@ -27,6 +27,7 @@
 #include "cli/run/job_reuse.h"
 #include "cli/run/refusal.h"
 #include "cli/run/run.h"
+#include "cli/seccomp.h"
 #include "cli/summary/summary.h"
 #include "store/store.h"
 #include "common/host.h"
@@ -38,6 +39,21 @@
 #define FILES_MIN 48u /* smallest RLIMIT_NOFILE that is accepted */
 
 /* ---- up to the start of CMD ---- */
+
+/* Without such a call, headraced would hang, or end without a message that names the call. */
+static int check_calls(void)
+{
+	int error;
+	const char *call = hr_seccomp_forbidden(&error);
+
+	if (call == NULL)
+		return 0;
+	hr_report("cannot start recording: a seccomp filter forbids the system call %s: %s" HR_HINT
+		  "allow it in the filter of the container or sandbox, or run CMD unrecorded with "
+		  "--best-effort",
+		  call, strerrordesc_np(error));
+	return -error;
+}
 
 static int find_parts(struct hr_run_state *run)
 {
@@ -401,15 +417,20 @@ static int run_or_exec(struct hr_run_state *run)
 	int r;
 
 	if (run->options.attach)
-		return run_prepare(run) < 0 ? HR_EXIT_STORE_FAILED : run_recorded(run);
+		return check_calls() < 0 || run_prepare(run) < 0 ? HR_EXIT_STORE_FAILED
+								 : run_recorded(run);
 	if (off != NULL && strcmp(off, "off") == 0)
 		return hr_child_exec(command, environ);
 	if (run->options.idle)
 		return run_idle(run);
-	r = hr_host_find_program(command[0]);
-	if (r < 0) /* a wrong CMD must not create a store */
-		return hr_child_exec_status(command[0], -r);
-	if (run_prepare(run) < 0) {
+	r = check_calls();
+	if (r == 0) {
+		r = hr_host_find_program(command[0]);
+		if (r < 0) /* a wrong CMD must not create a store */
+			return hr_child_exec_status(command[0], -r);
+		r = run_prepare(run);
+	}
+	if (r < 0) {
 		if (!run->options.best_effort)
 			return HR_EXIT_STORE_FAILED;
 		hr_report("--best-effort: running %s unrecorded", command[0]);

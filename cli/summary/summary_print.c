@@ -85,8 +85,9 @@ static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 	} else {
 		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
 			     "Nothing was recorded: no I/O on files that the filters (--include, "
-			     "--exclude) let through, a static or 32-bit program, or one started "
-			     "without LD_PRELOAD.");
+			     "--exclude) let through, a static or 32-bit program, one started "
+			     "without LD_PRELOAD, or a seccomp filter without "
+			     "HEADRACE_SECCOMP=allow.");
 	}
 }
 
