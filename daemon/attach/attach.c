@@ -24,6 +24,8 @@
  * CPU.
  */
 #define REFILL_MS 2
+/* How long the thread sleeps when it cannot accept a connection that waits. */
+#define ACCEPT_AGAIN_US 20000
 /* Maximum number of exited processes whose sessions stay open for their children. */
 #define EXITED_MOST BACKLOG
 
@@ -116,18 +118,22 @@ static int peek_handoff(struct hr_attach *a)
 
 	if (r == -EPIPE)
 		epoll_ctl(a->epoll_fd, EPOLL_CTL_DEL, a->listen_fd, NULL);
+	else
+		a->accept_failed = r != -EAGAIN && fd < 0;
 	return fd;
 }
 
 static int accept_one(struct hr_attach *a, const struct pending_attach *g)
 {
 	struct pollfd p = {.fd = a->listen_fd, .events = POLLIN};
-	int fd;
+	int fd, n = poll(&p, 1, 0);
 
-	if (poll(&p, 1, 0) <= 0)
+	a->accept_failed = n < 0;
+	if (n <= 0)
 		return -1;
 	hr__pending_expect(a, g);
 	fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	a->accept_failed = fd < 0;
 	if (fd < 0)
 		hr__pending_forget(a, g);
 	else
@@ -236,8 +242,16 @@ static void *attach_run(void *arg)
 
 	accept_all(a);
 	for (;;) {
-		int n = epoll_wait(a->epoll_fd, events, 32, wait_ms);
+		int n;
 
+		/* The socket stays readable, for example without a free descriptor. */
+		if (a->accept_failed)
+			usleep(ACCEPT_AGAIN_US);
+		a->accept_failed = false;
+		n = epoll_wait(a->epoll_fd, events, 32, wait_ms);
+		/* No process could attach, and none would end: the keeper ends, too. */
+		if (n < 0 && errno != EINTR)
+			_exit(EXIT_FAILURE);
 		for (int i = 0; i < n; i++)
 			if (!handle(a, events[i].data.u64))
 				return NULL;

@@ -170,14 +170,14 @@ static void attach_handshake_keep(uint64_t proc, uint32_t index, int fd)
 	hr_fdstore_push(name, fd);
 }
 
+/* Returns 0 if the kernel has no random numbers. */
 static uint64_t new_token(void)
 {
 	uint64_t token = 0;
 
-	while (token == 0)
-		if (getrandom(&token, sizeof(token), 0) != sizeof(token))
-			token = 0;
-	return token;
+	if (getrandom(&token, sizeof(token), 0) != sizeof(token))
+		return 0;
+	return token != 0 ? token : 1;
 }
 
 /* Returns the map that the client offers, or a new one. The caller closes *ret_fd. */
@@ -245,7 +245,7 @@ static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *
 	struct hr_map map;
 	int r;
 
-	if (a->live >= a->c.max_sessions)
+	if (a->live >= a->c.max_sessions || c.token == 0)
 		return -ENOSPC;
 	c.proc = next_proc(a);
 	r = hr_session_new(c.proc, c.token, c.pid, &s);

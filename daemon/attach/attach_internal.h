@@ -64,6 +64,7 @@ struct hr_attach {
 	uint64_t served;     /* number of connections taken from the hand-off queue; atomic */
 	struct pending_attach pending[PENDING_MOST];
 	unsigned n_pending;
+	bool accept_failed; /* a connection waits that could not be accepted */
 	unsigned n_orphans;
 	uint64_t orphans_until_ns; /* until when clients may connect again (attach_orphan.c) */
 	uint8_t *message;	   /* buffer of HR_HELLO_MAX_BYTES + 1 bytes */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLEEP_MIN_NS  UINT64_C(1000000)
@@ -289,7 +290,9 @@ static void drain_sleep(struct hr_drain *d, uint64_t found)
 	if (!requested(d) && !pressed(d)) {
 		t.tv_sec = (time_t)(d->sleep_ns / 1000000000);
 		t.tv_nsec = (long)(d->sleep_ns % 1000000000);
-		syscall(SYS_futex, &d->c.page->bell, FUTEX_WAIT, bell, &t, NULL, 0);
+		if (syscall(SYS_futex, &d->c.page->bell, FUTEX_WAIT, bell, &t, NULL, 0) != 0 &&
+		    errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
+			nanosleep(&t, NULL); /* a seccomp filter forbids the wait */
 	}
 	__atomic_store_n(&d->c.page->sleeping, 0, __ATOMIC_RELEASE);
 }

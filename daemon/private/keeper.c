@@ -28,6 +28,8 @@ struct keeper {
 	pid_t worker;
 	bool ready;
 	bool stopping; /* after SIGTERM: a recording process that ends is not restarted */
+	bool over;
+	int status; /* exit status of the keeper */
 	struct hr_kept kept;
 	uint64_t restarts_ns[HR_KEEPER_RESTARTS];
 	unsigned n_restarts;
@@ -48,25 +50,30 @@ void hr_keeper_quiet(void)
 
 /* ---- notifications --------------------------------------------------------------------------- */
 
-/* Reads and applies one datagram of the recording process. False: there is no datagram. */
-static bool read_notification(struct keeper *k)
+static void apply_notification(struct keeper *k, struct hr_notice *notice)
 {
-	struct hr_notice notice;
-
-	if (!hr_notify_read(&k->notify, &notice))
-		return false;
-	if (notice.from != k->worker) {
-		if (notice.fd >= 0)
-			close(notice.fd);
-		return true;
+	if (notice->from != k->worker) {
+		if (notice->fd >= 0)
+			close(notice->fd);
+		return;
 	}
-	hr_kept_take(&k->kept, &notice);
-	if (!k->ready && hr_notice_has(&notice, "READY", "1")) {
+	hr_kept_take(&k->kept, notice);
+	if (!k->ready && hr_notice_has(notice, "READY", "1")) {
 		k->ready = true;
 		if (write(STDERR_FILENO, "ready\n", 6) == 6)
 			hr_keeper_quiet();
 	}
-	return true;
+}
+
+/* Reads and applies all datagrams of the recording process. Returns 0 or -errno. */
+static int read_notifications(struct keeper *k)
+{
+	struct hr_notice notice;
+	int r;
+
+	while ((r = hr_notify_read(&k->notify, &notice)) == 0)
+		apply_notification(k, &notice);
+	return r == -EAGAIN ? 0 : r;
 }
 
 /* ---- recording processes --------------------------------------------------------------------- */
@@ -93,27 +100,24 @@ static bool restarts_used_up(struct keeper *k)
 	return used_up;
 }
 
-/* Handles the end of the recording process. True: the keeper must end with *ret_status. */
-static bool reap_worker(struct keeper *k, int *ret_status)
+/* Handles the end of the recording process. Sets k->over if the keeper must end. */
+static int reap_worker(struct keeper *k)
 {
-	int status;
+	int status, r;
+	pid_t ended = waitpid(k->worker, &status, WNOHANG);
 
-	if (waitpid(k->worker, &status, WNOHANG) != k->worker)
-		return false;
-	while (read_notification(k))
-		; /* these datagrams were sent before the end */
-	if (WIFEXITED(status)) {
-		*ret_status = WEXITSTATUS(status);
-		return true;
-	}
-	if (k->stopping || restarts_used_up(k) || start_worker(k) < 0) {
-		*ret_status = EXIT_GIVEN_UP;
-		return true;
-	}
-	return false;
+	if (ended <= 0)
+		return ended < 0 ? -errno : 0;
+	r = read_notifications(k); /* these datagrams were sent before the end */
+	k->worker = -1;
+	k->over =
+	    r < 0 || WIFEXITED(status) || k->stopping || restarts_used_up(k) || start_worker(k) < 0;
+	if (WIFEXITED(status))
+		k->status = WEXITSTATUS(status);
+	return r;
 }
 
-static bool handle_signals(struct keeper *k, int *ret_status)
+static int handle_signals(struct keeper *k)
 {
 	struct signalfd_siginfo info;
 
@@ -123,12 +127,26 @@ static bool handle_signals(struct keeper *k, int *ret_status)
 			kill(k->worker, SIGTERM);
 		}
 	}
-	return reap_worker(k, ret_status);
+	return errno == EAGAIN ? reap_worker(k) : -errno;
+}
+
+/* Waits for notifications and signals, and handles them. Returns 0 or -errno. */
+static int keeper_step(struct keeper *k)
+{
+	struct pollfd fds[] = {{.fd = k->notify.fd, .events = POLLIN},
+			       {.fd = k->signal_fd, .events = POLLIN}};
+	int r;
+
+	if (poll(fds, 2, -1) < 0)
+		return errno == EINTR ? 0 : -errno;
+	r = read_notifications(k);
+	return r < 0 ? r : handle_signals(k);
 }
 
 static int keeper_init(struct keeper *k)
 {
 	sigset_t set;
+	int r;
 
 	(void)hr_host_raise_files();
 	signal(SIGPIPE, SIG_IGN);
@@ -139,7 +157,9 @@ static int keeper_init(struct keeper *k)
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	r = pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (r != 0)
+		return -r;
 	k->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signal_fd < 0)
 		return -errno;
@@ -155,20 +175,23 @@ static void keeper_done(struct keeper *k)
 
 int hr_keeper_run(const struct hr_keeper_config *config)
 {
-	struct keeper k = {.config = config, .notify.fd = -1, .signal_fd = -1};
-	int status = EXIT_GIVEN_UP, r = keeper_init(&k);
-	bool over = r < 0 || start_worker(&k) < 0;
+	struct keeper k = {.config = config,
+			   .notify.fd = -1,
+			   .signal_fd = -1,
+			   .worker = -1,
+			   .status = EXIT_GIVEN_UP};
+	int r = keeper_init(&k);
 
-	while (!over) {
-		struct pollfd fds[] = {{.fd = k.notify.fd, .events = POLLIN},
-				       {.fd = k.signal_fd, .events = POLLIN}};
-
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		while (read_notification(&k))
-			;
-		over = handle_signals(&k, &status);
-	}
+	if (r == 0)
+		r = start_worker(&k);
+	while (r == 0 && !k.over)
+		r = keeper_step(&k);
+	if (r < 0)
+		fprintf(stderr, "headraced: cannot watch the recording process: %s\n",
+			strerrordesc_np(-r));
+	/* Without a keeper, a recording process could wait for a run that does not come. */
+	if (k.worker > 0)
+		kill(k.worker, SIGTERM);
 	keeper_done(&k);
-	return status;
+	return k.status;
 }

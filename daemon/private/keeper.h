@@ -16,6 +16,7 @@
  *      the keeper is killed        the worker continues alone; if the worker is killed, too, the
  *                                  records that are still in the rings are lost
  *      SIGTERM to the keeper       the keeper sends SIGTERM to the worker, which ends the job
+ *      a call of the keeper fails  the same, and the keeper exits
  *
  * Threads   One, in hr_keeper_run.
  */
@@ -35,8 +36,8 @@ struct hr_keeper_config {
 
 /*
  * Restarts the recording process until it exits. Returns its exit status, or 70 after too many
- * restarts. When the first recording process is ready, writes "ready\n" to standard error, and
- * calls hr_keeper_quiet.
+ * restarts or a failed system call. When the first recording process is ready, writes "ready\n" to
+ * standard error, and calls hr_keeper_quiet.
  */
 int hr_keeper_run(const struct hr_keeper_config *config);
 

@@ -95,7 +95,7 @@ static void take_rights(const struct cmsghdr *c, int *fd)
 	}
 }
 
-bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
+int hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 {
 	union {
 		struct cmsghdr hdr;
@@ -112,7 +112,7 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 		bytes = recvmsg(n->fd, &msg, MSG_CMSG_CLOEXEC);
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < 0)
-		return false;
+		return -errno;
 	ret->text[bytes] = '\0';
 	ret->from = 0;
 	ret->fd = -1;
@@ -124,7 +124,7 @@ bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret)
 		else if (c->cmsg_type == SCM_RIGHTS)
 			take_rights(c, &ret->fd);
 	}
-	return true;
+	return 0;
 }
 
 /* Returns the value of `key` in a notice as a new string; NULL: the notice lacks the key. */

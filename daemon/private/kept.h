@@ -62,8 +62,8 @@ struct hr_notice {
 int hr_notify_open(struct hr_notify *n);
 void hr_notify_close(struct hr_notify *n);
 
-/* Reads one notice, without waiting. Returns false if there is none. */
-bool hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
+/* Reads one notice, without waiting. Returns 0 or -errno; -EAGAIN: there is none. */
+int hr_notify_read(struct hr_notify *n, struct hr_notice *ret);
 
 /* Returns whether the notice has the line `key=value`. */
 bool hr_notice_has(const struct hr_notice *notice, const char *key, const char *value);

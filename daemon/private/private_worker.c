@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "common/fdstore.h"
+#include "daemon/base/accept.h"
 #include "daemon/base/exit.h"
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
@@ -195,9 +196,10 @@ static void fill_left(struct private_worker *w, const struct private_run *run, b
 	ret->unreported = s.unreported;
 }
 
-static const char *job_state(const struct private_worker *w)
+/* `last`: NULL: the runs were killed, or have not connected again. */
+static const char *job_state(const struct private_worker *w, const struct private_run *last)
 {
-	if (w->vanished || w->killed)
+	if (w->vanished || w->killed || last == NULL)
 		return "killed";
 	return w->failed ? "failed" : "ended";
 }
@@ -230,7 +232,7 @@ static bool private_worker_end_job(struct private_worker *w, struct private_run 
 	if (r == -EWOULDBLOCK)
 		return false;
 	left.processes_left_total = (uint32_t)remaining_processes(w, open, MAX_OPEN_PIDS);
-	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w)});
+	stopped = hr_node_stop(w->node, &(struct hr_job_end){.state = job_state(w, last)});
 	/*
 	 * Removes the sockets after hr_node_stop: if headraced is killed before, the next recording
 	 * process needs them.
@@ -313,7 +315,8 @@ static void end_if_no_runs(struct private_worker *w)
 {
 	unsigned vanished = reap_vanished(w);
 
-	if (runs_in(w, RUN_NEW) + runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) > 0) {
+	/* A new connection does not count: a run that joins has the lock. */
+	if (runs_in(w, RUN_JOINED) + runs_in(w, RUN_LEAVING) > 0) {
 		w->empty_since_ms = now_ms(w);
 		return;
 	}
@@ -321,7 +324,6 @@ static void end_if_no_runs(struct private_worker *w)
 		return;
 	if (!w->vanished && now_ms(w) - w->empty_since_ms < HR_WORKER_GRACE_MS)
 		return;
-	w->killed = true; /* the runs were killed, or have not connected again */
 	private_worker_end_job(w, NULL, false);
 }
 
@@ -437,7 +439,7 @@ static bool may_join(const struct private_worker *w, int fd)
 static void private_worker_on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct private_worker *w = poll->data;
-	int fd = accept4(w->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_accept(poll, w->control_fd);
 	struct private_run *run;
 
 	(void)status;
@@ -475,6 +477,7 @@ static void private_worker_on_tick(uv_timer_t *timer)
 {
 	struct private_worker *w = timer->data;
 
+	uv_poll_start(&w->accept, UV_READABLE, private_worker_on_connection);
 	if (w->draining) {
 		continue_draining(w);
 		return;
@@ -564,6 +567,25 @@ static void stop_loop(struct private_worker *w)
 	uv_loop_close(&w->loop);
 }
 
+/* Records until the job is over. Returns the exit status. */
+static int private_worker_run(struct private_worker *w)
+{
+	int r = hr_fdstore_notify("READY=1");
+	/* If the keeper was killed or is stopped, this process records without it. */
+	bool ready = r == 0 || r == -ECONNREFUSED || r == -EAGAIN;
+
+	if (ready) {
+		hr_keeper_quiet();
+		uv_run(&w->loop, UV_RUN_DEFAULT);
+	} else {
+		fprintf(stderr, "headraced: cannot report that it is ready: %s\n",
+			strerrordesc_np(-r));
+		hr_node_stop(w->node, &(struct hr_job_end){.state = "killed", .cut_short = true});
+	}
+	stop_loop(w);
+	return ready ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int hr_private_worker(int config_fd, int control_fd, int shim_fd)
 {
 	struct private_worker *w = calloc(1, sizeof(*w));
@@ -578,13 +600,8 @@ int hr_private_worker(int config_fd, int control_fd, int shim_fd)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
-	if (start_node(w, config_fd) == 0 && private_worker_start_loop(w) == 0) {
-		hr_fdstore_notify("READY=1");
-		hr_keeper_quiet();
-		uv_run(&w->loop, UV_RUN_DEFAULT);
-		stop_loop(w);
-		status = EXIT_SUCCESS;
-	}
+	if (start_node(w, config_fd) == 0 && private_worker_start_loop(w) == 0)
+		status = private_worker_run(w);
 	hr_node_free(w->node);
 	hr_private_uplink_free(w->uplink);
 	hr_private_config_done(&w->config);

@@ -13,7 +13,8 @@
  *                                          those that could still attach (stragglers.h), and CMDs
  *                                          of vanished runs; then the job ends
  *      only vanished runs                  the job ends when their CMDs and all processes end
- *      no run has joined (again)           the job ends after HR_WORKER_GRACE_MS
+ *      no run has joined (again)           the job ends after HR_WORKER_GRACE_MS, unless a run that
+ *                                          is joining has the lock
  *
  *      One run of this node prints the summary (`print`): rank 0 or, if no run here has a rank, the
  *      last one that leaves. If rank 0 is on another node, no run here prints it.

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/users.h"
+#include "daemon/base/accept.h"
 #include "daemon/service/internal.h"
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -358,7 +359,7 @@ static bool has_place(const struct service *s, uint32_t uid)
 void hr__service_on_client(uv_poll_t *poll, int status, int events)
 {
 	struct service *s = poll->data;
-	int fd = accept4(s->control_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = hr_accept(poll, s->control_fd);
 	struct ucred peer;
 	socklen_t bytes = sizeof(peer);
 	struct client *a;

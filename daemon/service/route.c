@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "daemon/base/accept.h"
 #include "daemon/base/hello.h"
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
@@ -406,7 +407,7 @@ void hr__service_on_shim(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	for (unsigned i = 0; i < ACCEPT_MOST; i++) {
-		int fd = accept4(s->shim_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = hr_accept(poll, s->shim_fd);
 
 		if (fd < 0)
 			return;

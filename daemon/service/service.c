@@ -81,10 +81,17 @@ static void keep_uplink(struct service *s)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
+static void accept_clients(struct service *s)
+{
+	uv_poll_start(&s->control_poll, UV_READABLE, hr__service_on_client);
+	uv_poll_start(&s->shim_poll, UV_READABLE, hr__service_on_shim);
+}
+
 static void service_on_tick(uv_timer_t *timer)
 {
 	struct service *s = timer->data;
 
+	accept_clients(s);
 	if (s->watchdog)
 		hr_fdstore_notify("WATCHDOG=1");
 	hr__service_pending_tick(s);

@@ -132,7 +132,7 @@ static bool read_notice(struct service *s)
 	struct hr_notice notice;
 	struct job *job;
 
-	if (!hr_notify_read(&s->notify, &notice))
+	if (hr_notify_read(&s->notify, &notice) < 0)
 		return false;
 	job = notice.from > 0 ? job_of(s, notice.from) : NULL;
 	if (!job) {

@@ -6,11 +6,15 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import struct
 import subprocess
+import unittest
 
 import harness
+from suite import LONG
 
 CGROUPS = "/sys/fs/cgroup/unified" if os.path.isdir("/sys/fs/cgroup/unified") else "/sys/fs/cgroup"
 
@@ -374,6 +378,77 @@ class Kill(harness.Case):
                 rows, said = self.query("SELECT sum(count) AS n FROM rollups WHERE op = 'pread' OR op = 'pread64'")
                 self.assertLessEqual(int(rows[0]["n"] or 0), done + 1)
                 subprocess.run(["rm", "-r", self.store], check=True)
+
+
+@unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+class RunKilled(harness.LiveCase):
+    """`headrace run` is killed: its headraced ends by itself, soon after the job."""
+
+    def trace(self, *inject):
+        """The system calls of a `headrace run` into a new store, without those of headraced and CMD."""
+        self.store = os.path.join(self.dir, f"store{len(os.listdir(self.dir))}")
+        output = self.store + ".trace"
+        self.done = subprocess.run(["strace", "-o", output, *inject, harness.HEADRACE, "run", "-o", self.store, "--summary", self.summary_file,
+                                    "--", "true"], env=harness.clean_environment(**self.here), capture_output=True, check=False)
+        with open(output, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def all_daemons(self):
+        found = []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(path, "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            found += words[2:3] if words[1:2] in ([b"private"], [b"worker"]) else []
+        return [store for store in found if store.startswith(self.dir.encode())]
+
+    def test_at_each_call(self):
+        """At each system call, from the start of headraced on: before it records, while CMD starts, and while the job ends."""
+        names = re.findall(r"^(\w+)\(", self.trace(), re.M)
+        moments = [(name, names[:i + 1].count(name)) for i, name in enumerate(names) if i > names.index("clone")]
+        kills = 0
+        for name, when in moments if LONG else moments[::3]:
+            with self.subTest(name=name, when=when):
+                text = self.trace("-e", "trace=all", "-e", f"inject={name}:signal=SIGKILL:when={when}")
+                kills += "killed by SIGKILL" in text
+        self.assertGreater(kills, 20)  # two runs need not make exactly the same calls
+        self.wait_for("each headraced to end", lambda: not self.all_daemons())
+
+    def start_waiting(self):
+        """A run whose CMD waits for its standard input."""
+        process = self.start("--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        return process
+
+    def kill_run(self, process):
+        """Kills the run; then CMD ends, because its standard input does."""
+        process.kill()
+        process.communicate(timeout=300)
+        self.wait_no_daemon()
+
+    def test_with_a_silent_connection(self):
+        process = self.start_waiting()
+        control, = glob.glob(f"{self.runtime}/*.control")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.connect(control)
+            self.kill_run(process)
+
+    def test_without_a_store(self):
+        process = self.start_waiting()
+        shutil.rmtree(self.store)
+        self.kill_run(process)
+        if os.path.exists(self.log):
+            os.unlink(self.log)  # the missing store is reported there
+
+    def test_late(self):
+        """A run that connects late is not taken for a killed one."""
+        late_us = 7000000
+        self.trace("-e", "trace=connect", "-e", f"inject=connect:delay_enter={late_us}:when=2")
+        self.assertEqual(self.done.returncode, 0, self.done.stderr)
+        self.assertEqual(self.summary()["state"], "ended")
+        self.wait_no_daemon()
 
 
 if __name__ == "__main__":

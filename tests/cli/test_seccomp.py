@@ -4,9 +4,12 @@
 
 import ctypes
 import errno
+import glob
 import os
 import re
+import resource
 import shutil
+import socket
 import struct
 import subprocess
 import unittest
@@ -37,7 +40,7 @@ def forbid(number, error):
 
 
 @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
-class Forbidden(harness.Case):
+class Case(harness.Case):
     def setUp(self):
         super().setUp()
         file = os.path.join(self.data, "file")
@@ -54,6 +57,8 @@ class Forbidden(harness.Case):
             self.numbers = {name: int(number) for number, name in re.findall(r"\[ *(\d+)\] (\w+)\(", f.read())}
         self.assertIn("recvmsg", self.numbers)
 
+
+class Forbidden(Case):
     def run_under(self, filtered, *words, seccomp):
         self.store = os.path.join(self.dir, f"store{len(os.listdir(self.dir))}")
         env = {**self.here, **({"HEADRACE_SECCOMP": "allow"} if seccomp else {})}
@@ -98,6 +103,78 @@ class Forbidden(harness.Case):
                               preexec_fn=forbid(self.numbers["recvmsg"], errno.EPERM), check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("a seccomp filter forbids the system call recvmsg: Operation not permitted", " ".join(done.stdout.split()))
+
+
+# Becomes headraced under a filter; for hr_part_find() of `headrace run`.
+WRAPPER = """#!/usr/bin/python3 -S
+import os, sys
+sys.path[:0] = {path!r}
+os.environ.update(HR_HEADRACE="", HR_GENERATOR="")
+import test_seccomp
+test_seccomp.forbid({number}, {error})()
+os.execv({headraced!r}, ["headraced"] + sys.argv[1:])
+"""
+
+
+class Headraced(Case):
+    """Calls fail in headraced only, so `headrace run` does not know: headraced ends, and reports why before it is ready."""
+
+    def run_with(self, name):
+        self.store = os.path.join(self.dir, f"store{len(os.listdir(self.dir))}")
+        folder = self.store + "-libexec"
+        os.mkdir(folder)
+        wrapper = os.path.join(folder, "headraced")
+        with open(wrapper, "w", encoding="utf-8") as f:
+            f.write(WRAPPER.format(path=[os.path.dirname(os.path.abspath(__file__))], number=self.numbers[name], error=errno.EPERM,
+                                   headraced=os.path.join(os.path.dirname(harness.HEADRACE), "../daemon/headraced")))
+        os.chmod(wrapper, 0o755)
+        env = {**self.here, "HEADRACE_LIBEXEC": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = self.run_it("--", *self.command, env=env)
+        self.wait_no_daemon()
+        if os.path.exists(self.log):
+            os.unlink(self.log)
+        return done
+
+    def test_before_it_is_ready(self):
+        watch, ready = "headraced: cannot watch the recording process", "headraced: cannot report that it is ready"
+        for name, why in (("poll", watch), ("recvmsg", watch), ("rt_sigprocmask", watch), ("signalfd4", watch), ("sendmsg", ready)):
+            with self.subTest(name=name):
+                done = self.run_with(name)
+                self.assertEqual(done.returncode, 125, done.stderr)
+                self.assertIn(f"cannot start recording: {why}: Operation not permitted\n", done.stderr)
+
+    def test_later(self):
+        waits_long = ["accept4"] if LONG else []  # `headrace run` waits half a minute to be accepted
+        for name in ["epoll_wait", "wait4", "getrandom", "pidfd_open"] + waits_long:
+            if name in self.numbers:
+                with self.subTest(name=name):
+                    done = self.run_with(name)
+                    self.assertIn(done.returncode, (0, 125), done.stderr)  # 0: it fails after `headrace run` has joined
+                    self.assertNotIn("nothing lost", done.stderr)
+
+
+class NoDescriptor(harness.LiveCase):
+    """accept4 fails without a free descriptor, and its socket stays readable."""
+
+    def test_headraced_sleeps(self):
+        process = self.start("--", "sh", "-c", "echo ready; read x", stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        worker, = self.daemons("worker")
+        most = len(os.listdir(f"/proc/{worker}/fd"))
+        _, hard = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (most, hard))
+        waiting = []
+        for path in glob.glob(f"{self.runtime}/*.control") + glob.glob(f"{self.runtime}/*.shim"):
+            for _ in range(2):
+                waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                self.addCleanup(waiting[-1].close)
+                waiting[-1].connect(path)
+        self.assertEqual(len(waiting), 4)
+        self.wait_for("each thread to sleep", lambda: {harness.state(f"{worker}/task/{task}") for task in os.listdir(f"/proc/{worker}/task")} == {"S"})
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (hard, hard))
+        process.communicate(timeout=300)
+        self.assertEqual(self.summary()["state"], "failed")  # `read` reached the end of its input
+        self.wait_no_daemon()
 
 
 if __name__ == "__main__":
