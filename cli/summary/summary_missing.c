@@ -94,6 +94,8 @@ static void print_left_out(const struct hr_summary *s, struct hr_sheet *sheet)
 
 static void print_gaps(const struct hr_summary *s, struct hr_sheet *sheet)
 {
+	bool in_memory = find_loss(s, HR_LOSS_JOURNAL_MEMORY) != NULL;
+
 	if (s->cut_short > 0)
 		hr__summary_say(sheet, HR_STYLE_BAD, "  missing",
 				"later operations: the recording was cut short (headraced was "
@@ -101,7 +103,13 @@ static void print_gaps(const struct hr_summary *s, struct hr_sheet *sheet)
 	if (strcmp(s->state, "unfinished") == 0)
 		hr__summary_say(sheet, HR_STYLE_BAD, "  missing",
 				"the last operations of a stream, whose headraced reported no end: "
-				"`headrace query` stores what its journal contains");
+				"%s",
+				in_memory
+				    ? "the disk was full, and headraced kept its journal in memory"
+				    : "`headrace query` stores what its journal contains");
+	else if (in_memory && find_loss(s, HR_LOSS_JOURNAL_DAMAGED) == NULL)
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  note", "%s",
+				hr_loss_sentence(HR_LOSS_JOURNAL_MEMORY));
 	for (size_t i = 0; i < s->n_problems && i < 3; i++)
 		hr__summary_say(sheet, HR_STYLE_BAD, "  damaged", "%s", s->problems[i]);
 	if (s->n_problems > 3)
@@ -158,10 +166,6 @@ void hr__summary_print_missing(const struct hr_summary *s, struct hr_sheet *shee
 			print_loss(s, &s->losses[i], sheet);
 	if (s->counters_only)
 		print_counters_only(s, sheet);
-	if (find_loss(s, HR_LOSS_JOURNAL_MEMORY) != NULL &&
-	    find_loss(s, HR_LOSS_JOURNAL_DAMAGED) == NULL)
-		hr__summary_say(sheet, HR_STYLE_PLAIN, "  note", "%s",
-				hr_loss_sentence(HR_LOSS_JOURNAL_MEMORY));
 	print_gaps(s, sheet);
 	hr_summary_python_print(&s->python, hr_loops_any(s), sheet);
 	print_killed(s, sheet);

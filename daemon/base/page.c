@@ -35,6 +35,14 @@ static int map(int fd, struct hr_node_page **ret)
 	return 0;
 }
 
+bool hr_page_is_kept(const struct hr_inherited *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].name, NAME) == 0)
+			return true;
+	return false;
+}
+
 static bool take_kept(struct hr_page *p, struct hr_inherited *list, size_t n)
 {
 	for (size_t i = 0; i < n && !p->kept; i++) {

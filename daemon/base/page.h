@@ -25,6 +25,9 @@ void hr_page_init(struct hr_page *p);
 /* Opens the previous daemon's page, or makes one. Call hr_page_done even after a failure. */
 int hr_page_open(struct hr_page *p, struct hr_inherited *list, size_t n);
 
+/* Returns whether a previous daemon had a page, even if that page cannot be used. */
+bool hr_page_is_kept(const struct hr_inherited *list, size_t n);
+
 /* Removes the page from the descriptor store. Call it if no daemon follows. */
 void hr_page_forget(void);
 void hr_page_done(struct hr_page *p);

@@ -30,6 +30,8 @@ struct hr_node {
 	uint64_t orphans;   /* how many processes these streams had */
 	bool other_version; /* one of these streams has a journal of another version */
 	bool given_up;	    /* one of these streams had a damaged journal, or one in memory */
+	/* The journal was in memory, and headraced was killed before it stored a frame. */
+	bool nothing_stored;
 	bool stopped;
 	struct hr_node_stats last; /* valid if `stopped` */
 };

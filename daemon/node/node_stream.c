@@ -251,7 +251,7 @@ static int begin_stream(struct hr_node *n)
 	}
 	if (n->journal_folder < 0)
 		node_stream_note(n, HR_LOSS_JOURNAL_MEMORY, 0);
-	if (n->other_version)
+	if (n->other_version || n->nothing_stored)
 		node_stream_note(n, HR_LOSS_JOURNAL_DAMAGED, 0);
 	if (n->orphans)
 		node_stream_note(n, HR_LOSS_RESTART, n->orphans);
@@ -287,10 +287,13 @@ void hr__node_free_engine(struct hr_node *n)
 int hr__node_start_stream(struct hr_node *n, bool *found, const struct hr_inherited *inherited,
 			  size_t n_inherited)
 {
+	/* A headraced makes its node page after its journal. So there was a journal, in memory. */
+	n->nothing_stored =
+	    !*found && !n->other_version && !n->given_up && hr_page_is_kept(inherited, n_inherited);
 	for (;;) {
 		int r;
 
-		if ((n->other_version || n->given_up) && !*found)
+		if (!*found)
 			n->orphans = hr_kept_maps_orphan(inherited, n_inherited);
 		r = start_engine(n, *found);
 		if (r != -EBADMSG || !*found)

@@ -187,17 +187,20 @@ class FullDisk(harness.LiveCase):
         self.assert_totals(json.loads(done.stdout), summary)
         self.assertEqual(self.assert_all_accounted_for(done), 0)
 
-    def test_killed_with_its_journal_in_memory(self):
-        """What headraced had not stored is lost, and processes that it recorded are no longer recorded: both are stated."""
+    def start_with_its_journal_in_memory(self):
+        """A run of a shell and a generator, which headraced records. Returns the run and the pids of generator and worker."""
         self.mount("16m")
         counter = os.path.join(self.dir, "counter")
         process = self.start("--exclude", counter, "--", "sh", "-c",
                              f"{harness.GENERATOR} {self.data} --until-killed {counter} & echo $!; wait; true")
         generator = int(process.stdout.readline())
         self.addCleanup(process.kill)
-        self.wait_for("some reads", lambda: os.path.exists(counter) and os.stat(counter).st_size)
-        self.wait_for("them in the store", lambda: self.query("SELECT count(*) AS n FROM processes")[0][0]["n"])
-        worker = self.wait_for("a worker", lambda: self.daemons("worker"))[0]
+        self.wait_for("both processes", lambda: [job for job in self.jobs() if job["processes"] == 2])
+        return process, generator, self.daemons("worker")[0]
+
+    def test_killed_with_its_journal_in_memory(self):
+        """What headraced had not stored is lost, and processes that it recorded are no longer recorded: both are stated."""
+        process, generator, worker = self.start_with_its_journal_in_memory()
         harness.kill(worker)
         self.wait_for("another worker", lambda: [p for p in self.daemons("worker") if p != worker])
         self.wait_for("its answer", self.jobs)
@@ -211,6 +214,20 @@ class FullDisk(harness.LiveCase):
             rows, said = self.query("SELECT reason, sum(count) AS n FROM losses WHERE reason <> 'journal_memory' GROUP BY ALL ORDER BY ALL")
             self.assertEqual([(row["reason"], int(row["n"])) for row in rows], [("journal_damaged", 0), ("restart", 2)])
             self.assertIn("missing an unknown number of operations: headraced stopped before it stored them", said)
+
+    def test_killed_with_its_keeper_and_journal_in_memory(self):
+        """No headraced is left to store that data is lost."""
+        process, generator, worker = self.start_with_its_journal_in_memory()
+        harness.kill(self.daemons("private")[0])
+        harness.kill(worker)
+        os.kill(generator, signal.SIGKILL)
+        _, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"the recording has gaps", err)
+        self.assertIn(b"reported no end: the disk was full, and headraced kept its journal in memory\n", err)
+        self.assertNotIn(b"a crash would have lost", err)
+        _, said = self.query("SELECT 1")
+        self.assertIn("missing an unknown number of operations: headraced stopped before it stored them", said)
 
     def test_max_size(self):
         patience = {"HEADRACE_ON_FULL": "wait:20000"}  # with a daemon under TSan on a busy machine, too

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ void nodes_done(struct nodes *n)
 	}
 }
 
-static bool disk_full;
+static int disk_full;
 
 /* In place of libc's: a disk without room for a journal. */
 int posix_fallocate(int fd, off_t offset, off_t len)
@@ -58,6 +59,16 @@ int posix_fallocate(int fd, off_t offset, off_t len)
 	if (disk_full && fstatfs(fd, &fs) == 0 && fs.f_type != TMPFS_MAGIC)
 		return ENOSPC;
 	return fallocate(fd, 0, offset, len) < 0 ? errno : 0;
+}
+
+/* In place of libc's: a disk without room for what a thread appends, after the main thread has begun the stream. */
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+	if (disk_full == NODES_FULL_AT_ONCE && gettid() != getpid()) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return syscall(SYS_pwrite64, fd, data, bytes, offset);
 }
 
 static int daemon_main(struct nodes *n, int ready)

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define NODES_FULL_AT_ONCE 2
+
 struct nodes {
 	char folder[64];
 	char store[96];
@@ -21,7 +23,7 @@ struct nodes {
 	const char *journal_dir; /* NULL: in the store */
 	uint64_t max_bytes;
 	uint32_t max_sessions;
-	int full;	/* no room to make a journal on disk */
+	int full; /* 1: no room to make a journal on disk; NODES_FULL_AT_ONCE: nor to store a frame */
 	int control[2]; /* to the daemon: 's' stops it, 't' requests level trace */
 	int flushed[2]; /* from the daemon */
 };

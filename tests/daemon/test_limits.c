@@ -326,6 +326,39 @@ static void a_kill_with_the_journal_in_memory(void **state)
 	nodes_done(&n);
 }
 
+/* The same, if headraced is killed before it stores a frame. */
+static void a_kill_before_a_frame_is_stored(void **state)
+{
+	uint8_t seen[2 * EACH] = {0};
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c, d;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, HALF_BYTES);
+	n.full = NODES_FULL_AT_ONCE;
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	reads(&c, 0, EACH);
+	await_beats(&c, 1);
+	n.full = 1;
+	daemon = kill_and_restart(&n, daemon);
+	assert_int_equal(level_of(&c), HR_LEVEL_OFF);
+	assert_int_equal(client_attach(&d, n.socket, 0, 0, NULL), 0);
+	reads(&d, EACH, 2 * EACH);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	client_detach(&d);
+	nodes_read(&n, seen, 2 * EACH, &sums);
+	for (unsigned i = 0; i < 2 * EACH; i++)
+		assert_int_equal(seen[i], i >= EACH);
+	assert_int_equal(sums.journal_damaged, 1);
+	assert_int_equal(sums.other_loss, 1); /* restart: a process */
+	client_fdstore_clear();
+	nodes_done(&n);
+}
+
 static void past_max_bytes_only_counters(void **state)
 {
 	struct nodes n;
@@ -439,6 +472,7 @@ int main(void)
 	    cmocka_unit_test(a_stream_in_the_store_of_another_user),
 	    cmocka_unit_test(no_room_for_a_journal),
 	    cmocka_unit_test(a_kill_with_the_journal_in_memory),
+	    cmocka_unit_test(a_kill_before_a_frame_is_stored),
 	    cmocka_unit_test(past_max_bytes_only_counters),
 	    cmocka_unit_test(sessions_past_the_limit_are_counted),
 	    cmocka_unit_test(a_rank_learnt_late_is_deselected),
