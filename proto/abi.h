@@ -147,6 +147,7 @@ enum hr_ctl_id {
 	HR_CTL_REGION_KEY = 7, /* the name of regions (described below) */
 	HR_CTL_REGION = 8,     /* a region that has ended (described below) */
 	HR_CTL_LIBRARY = 9,    /* only as a count of losses: a library with a libc of its own */
+	HR_CTL_PROGRAM = 10,   /* the same: a program that cannot reach the daemon's socket */
 	HR_OP_FIRST = 16
 };
 

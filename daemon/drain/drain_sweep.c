@@ -131,13 +131,13 @@ static void journal_lost(struct hr_drain *d, const struct hr_session *s, uint32_
 	hr__drain_commit(d, HR_ENTRY_LOST, sizeof(*in) + n * sizeof(rows[0]));
 }
 
-/* Probes see the calls of libraries with a libc of their own. */
-static uint32_t without_libraries(const struct hr_drain *d, struct hr_lost_row *rows, uint32_t n)
+/* Probes see the calls of libraries with a libc of their own, and of all programs. */
+static uint32_t without_probed(const struct hr_drain *d, struct hr_lost_row *rows, uint32_t n)
 {
 	uint32_t left = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (!d->feed || rows[i].op != HR_CTL_LIBRARY)
+		if (!d->feed || (rows[i].op != HR_CTL_LIBRARY && rows[i].op != HR_CTL_PROGRAM))
 			rows[left++] = rows[i];
 	return left;
 }
@@ -148,7 +148,7 @@ static void sweep_lost(struct hr_drain *d, struct hr_session *s, uint64_t now_ns
 	uint32_t n;
 
 	for (uint32_t i = 0; i < hr_session_rings(s); i++) {
-		n = without_libraries(d, rows, hr_ring_lost(&s->rings[i], rows));
+		n = without_probed(d, rows, hr_ring_lost(&s->rings[i], rows));
 		journal_lost(d, s, i, rows, hr_session_check_lost(s, rows, n, now_ns));
 	}
 	n = hr_session_strays(s, rows);

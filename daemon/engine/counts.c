@@ -12,8 +12,19 @@
 
 bool hr__counts_no_operations(uint32_t op, enum hr_loss_reason *ret)
 {
-	*ret = op == HR_CTL_REGION ? HR_LOSS_REGIONS : HR_LOSS_LIBRARY;
-	return op == HR_CTL_REGION || op == HR_CTL_LIBRARY;
+	switch (op) {
+	case HR_CTL_REGION:
+		*ret = HR_LOSS_REGIONS;
+		return true;
+	case HR_CTL_LIBRARY:
+		*ret = HR_LOSS_LIBRARY;
+		return true;
+	case HR_CTL_PROGRAM:
+		*ret = HR_LOSS_OUT_OF_REACH;
+		return true;
+	default:
+		return false;
+	}
 }
 
 static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)

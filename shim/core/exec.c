@@ -251,11 +251,28 @@ static int notify(const char *path, uint32_t flags)
 	return fd;
 }
 
+/*
+ * Counts a program that cannot reach headraced, because this process has changed its user or root.
+ * No notice could be sent, but the memory of the session is still there.
+ */
+static void count_out_of_reach(const char *path)
+{
+	const char *socket = hr__image.socket;
+
+	if (!hr__image.left || hr__image.quiet || socket[0] == '\0' ||
+	    HR_SYS3(faccessat, AT_FDCWD, socket, W_OK) == 0 || !hr__path_readable(path))
+		return;
+	/* a search through PATH fails for most folders */
+	if (strchr(path, '/') == NULL || HR_SYS3(faccessat, AT_FDCWD, path, X_OK) == 0)
+		hr__counters_add(HR_CTL_PROGRAM, 0, HR_ASKED_NONE, 0, 0);
+}
+
 int hr_before_exec(const char *path, char *const envp[])
 {
 	uint32_t flags;
 
 	hr__ring_last_chance();
+	count_out_of_reach(path);
 	return loses_shim(path, envp, &flags) ? notify(path, flags) : -1;
 }
 
@@ -272,6 +289,7 @@ void hr_after_spawn(const char *path, char *const envp[])
 	uint32_t flags;
 	int fd = loses_shim(path, envp, &flags) ? notify(path, flags | HR_HELLO_SPAWNED) : -1;
 
+	count_out_of_reach(path);
 	if (fd >= 0)
 		HR_SYS1(close, fd);
 }

@@ -158,4 +158,5 @@ void hr_before_leaving(void)
 		return;
 	hr__ring_find(HR__SEEK_RETRY);
 	hr__ring_set_aside();
+	hr__image.left = true;
 }

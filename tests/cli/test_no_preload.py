@@ -167,6 +167,22 @@ class NoPreload(harness.Case):
         self.run_it("--", "sh", "-c", f"{program}; :")
         self.assertEqual(self.summary()["missing"]["losses"], [{"reason": "32bit", "count": 1, "lost_bytes": 0}])
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change its user")
+    def test_out_of_reach(self):
+        """The programs run as another user. Python's search through PATH counts once; a user who reaches the socket is recorded."""
+        os.chmod(self.dir, 0o755)
+        start = f"import os, subprocess; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.environ['PATH'] = '/nosuch:{os.path.dirname(CAT)}'"
+        for name, script in (("exec", f"{start}; os.execv('{CAT}', ['cat', '{self.input}'])"),
+                             ("path", f"{start}; subprocess.run(['cat', '{self.input}'])"),
+                             ("spawn", f"{start}; os.waitpid(os.posix_spawn('{CAT}', ['cat', '{self.input}'], os.environ), 0)")):
+            self.store = os.path.join(self.dir, name)
+            done = self.run_it("--", PYTHON, "-c", script)
+            self.assertEqual(done.stdout, b"line\n")
+            self.assertEqual(self.summary()["missing"]["losses"], [{"reason": "out_of_reach", "count": 1, "lost_bytes": 0}], name)
+        self.store = os.path.join(self.dir, "reached")
+        self.run_it("--", PYTHON, "-c", f"import os; os.setgroups([]); os.execv('{CAT}', ['cat', '{self.input}'])")
+        self.assertEqual(self.summary()["missing"]["losses"], [])
+
     def test_path_search(self):
         """Each folder of PATH that has no such program costs a failed exec: none of them counts."""
         script = "import subprocess; subprocess.run(['cat'], env={'PATH': '/nosuch:/nosuch/2:" + os.path.dirname(CAT) + "'})"

@@ -22,7 +22,7 @@ static const char *const names[] = {
     "spool_full",   "probe_full",   "regions",	    "probe_restart", "32bit",
     "no_preload",   "frames_lost",  "import_empty", "import_cut",    "import_file",
     "import_lines", "import_names", "import_sums",  "import_kinds",  "import_noted",
-    "library",	    "unable",	    "static",
+    "library",	    "unable",	    "static",	    "out_of_reach",
 };
 
 static void assert_text(struct hr_loss_sum loss, const char *expected)
