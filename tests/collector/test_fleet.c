@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "collector/fleet.h"
+#include "common/fleet_json.h"
 #include "proto/now.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -28,6 +29,8 @@ static struct hr_fleet_stream *node(const char *job, const char *name)
 	Headrace__Open open = HEADRACE__OPEN__INIT;
 	struct hr_fleet_stream *s;
 
+	open.cluster = "c1";
+	open.attempt = 3;
 	open.job = (char *)(uintptr_t)job;
 	open.node = (char *)(uintptr_t)name;
 	s = hr_fleet_add(&fleet, &open);
@@ -125,6 +128,214 @@ static void sums_and_order(void **state)
 		hr_fleet_remove(s[i]);
 	look("", "", 0, 1500);
 	assert_int_equal(seen.jobs_total, 0);
+	hr_arena_free(&memory);
+}
+
+/* Numbers that differ in each field and each row: `n` is the number of the row. */
+static Headrace__NowSum sum_of(uint64_t n)
+{
+	Headrace__NowSum s = HEADRACE__NOW_SUM__INIT;
+
+	s.metadata = 2 * n;
+	s.reads = 20 * n;
+	s.writes = 200 * n;
+	s.bytes_read = 2000 * n;
+	s.bytes_written = 20000 * n;
+	s.dur_ns = n * SECOND;
+	return s;
+}
+
+/* A node of two ranks on two mounts: all its numbers are multiples of `n`, in two seconds. */
+static void works(struct hr_fleet_stream *s, uint64_t n, uint64_t at_ms)
+{
+	Headrace__Now now = HEADRACE__NOW__INIT;
+	Headrace__NowSum small = sum_of(n), large = sum_of(3 * n), most = sum_of(4 * n);
+	Headrace__NowRank r[] = {HEADRACE__NOW_RANK__INIT, HEADRACE__NOW_RANK__INIT};
+	Headrace__NowMount m[] = {HEADRACE__NOW_MOUNT__INIT, HEADRACE__NOW_MOUNT__INIT};
+	Headrace__NowFolder f[] = {HEADRACE__NOW_FOLDER__INIT, HEADRACE__NOW_FOLDER__INIT};
+	Headrace__NowStuck k[] = {HEADRACE__NOW_STUCK__INIT, HEADRACE__NOW_STUCK__INIT};
+
+	r[0].rank_plus1 = (uint32_t)(2 * n - 1);
+	r[0].sum = m[0].sum = &small;
+	r[1].rank_plus1 = (uint32_t)(2 * n);
+	r[1].sum = &most;
+	m[1].sum = &large;
+	r[0].loops = r[1].loops = 1;
+	r[0].wait_ns = r[1].wait_ns = SECOND / 2;
+	r[0].steps = r[1].steps = 10 * n;
+	r[1].save_start_ns = SECOND;
+	r[1].save_end_ns = (1 + n) * SECOND;
+	m[0].path = bytes("/home");
+	m[0].fs_type = "nfs4";
+	m[1].path = bytes("/scratch");
+	m[1].fs_type = "lustre";
+	f[0].path = bytes("/home/a");
+	f[0].ops = 1;
+	f[1].path = bytes("/scratch/b");
+	f[1].ops = 3;
+	k[0].op = "read";
+	k[0].path = bytes("/home/a/x");
+	k[0].rank_plus1 = 1;
+	k[0].worker_plus1 = 2;
+	k[0].pid = (uint32_t)(100 * n);
+	k[0].tid = (uint32_t)(100 * n + 1);
+	k[0].age_ns = 20 * n;
+	k[1].op = "fsync";
+	k[1].pid = k[1].tid = 7;
+	k[1].age_ns = 30 + n;
+	now.interval_ns = 2 * SECOND;
+	now.uid = ALICE;
+	now.user = "alice";
+	now.name = "train";
+	now.processes = (uint32_t)(3 * n);
+	now.lost = n;
+	now.named_ops = 4;
+	now.n_ranks = now.n_mounts = now.n_folders = now.n_stuck = 2;
+	now.ranks = (Headrace__NowRank *[]){&r[0], &r[1]};
+	now.mounts = (Headrace__NowMount *[]){&m[0], &m[1]};
+	now.folders = (Headrace__NowFolder *[]){&f[0], &f[1]};
+	now.stuck = (Headrace__NowStuck *[]){&k[0], &k[1]};
+	assert_int_equal(hr_fleet_take(s, &now, at_ms), 0);
+}
+
+/* The whole answer, as `headrace top --json` prints it. */
+static void every_field(void **state)
+{
+	static const char expected[] =
+	    "{\"software\": \"\", \"real_ns\": 0, \"connected_nodes\": 0, "
+	    "\"connected_streams\": 0, \"jobs_total\": 2, \"training_loops\": 6, "
+	    "\"waiting_loops\": 1.5, \"stuck_total\": 6, \"metadata_per_s\": 20, "
+	    "\"reads_per_s\": 200, \"writes_per_s\": 2000, \"bytes_read_per_s\": 20000, "
+	    "\"bytes_written_per_s\": 200000, \"in_io\": 10, "
+	    "\"jobs\": [{\"cluster\": \"c1\", \"job\": \"big\", \"attempt\": 3, "
+	    "\"name\": \"train\", \"uid\": 1000, \"user\": \"alice\", \"nodes\": 2, "
+	    "\"silent_nodes\": 1, \"silent_node\": \"n4\", \"silent_ms\": 5990, "
+	    "\"processes\": 9, \"ranks\": 4, \"training_loops\": 4, \"waiting_loops\": 1, "
+	    "\"steps_per_s\": 30, \"lost\": 3, \"metadata_per_s\": 15, "
+	    "\"reads_per_s\": 150, \"writes_per_s\": 1500, \"bytes_read_per_s\": 15000, "
+	    "\"bytes_written_per_s\": 150000, \"in_io\": 7.5, "
+	    "\"busiest_rank\": {\"node\": \"n2\", \"rank\": 3, \"metadata_per_s\": 8, "
+	    "\"reads_per_s\": 80, \"writes_per_s\": 800, \"bytes_read_per_s\": 8000, "
+	    "\"bytes_written_per_s\": 80000, \"in_io\": 4 }, "
+	    "\"busiest_folder\": {\"node\": \"n2\", \"path\": \"/scratch/b\", "
+	    "\"share\": 0.75 }, \"checkpoint\": {\"node\": \"n2\", \"rank\": 3, "
+	    "\"dur_ns\": 2000000000, \"usual_ns\": null }, "
+	    "\"mounts\": [{\"mount\": \"/scratch\", \"fs_type\": \"lustre\", "
+	    "\"metadata_per_s\": 9, \"reads_per_s\": 90, \"writes_per_s\": 900, "
+	    "\"bytes_read_per_s\": 9000, \"bytes_written_per_s\": 90000, \"in_io\": 4.5 }, "
+	    "{\"mount\": \"/home\", \"fs_type\": \"nfs4\", \"metadata_per_s\": 3, "
+	    "\"reads_per_s\": 30, \"writes_per_s\": 300, \"bytes_read_per_s\": 3000, "
+	    "\"bytes_written_per_s\": 30000, \"in_io\": 1.5 } ], \"stuck_total\": 4, "
+	    "\"stuck\": [{\"node\": \"n2\", \"rank\": 0, \"worker\": 1, \"pid\": 200, "
+	    "\"tid\": 201, \"op\": \"read\", \"path\": \"/home/a/x\", \"age_ns\": 40 }, "
+	    "{\"node\": \"n2\", \"rank\": null, \"worker\": null, \"pid\": 7, \"tid\": 7, "
+	    "\"op\": \"fsync\", \"path\": null, \"age_ns\": 32 }, {\"node\": \"n1\", "
+	    "\"rank\": null, \"worker\": null, \"pid\": 7, \"tid\": 7, \"op\": \"fsync\", "
+	    "\"path\": null, \"age_ns\": 31 }, {\"node\": \"n1\", \"rank\": 0, "
+	    "\"worker\": 1, \"pid\": 100, \"tid\": 101, \"op\": \"read\", "
+	    "\"path\": \"/home/a/x\", \"age_ns\": 20 } ] }, {\"cluster\": \"c1\", "
+	    "\"job\": \"small\", \"attempt\": 3, \"name\": \"train\", \"uid\": 1000, "
+	    "\"user\": \"alice\", \"nodes\": 1, \"silent_nodes\": 0, "
+	    "\"silent_node\": null, \"silent_ms\": 0, \"processes\": 3, \"ranks\": 2, "
+	    "\"training_loops\": 2, \"waiting_loops\": 0.5, \"steps_per_s\": 10, "
+	    "\"lost\": 1, \"metadata_per_s\": 5, \"reads_per_s\": 50, "
+	    "\"writes_per_s\": 500, \"bytes_read_per_s\": 5000, "
+	    "\"bytes_written_per_s\": 50000, \"in_io\": 2.5, "
+	    "\"busiest_rank\": {\"node\": \"n3\", \"rank\": 1, \"metadata_per_s\": 4, "
+	    "\"reads_per_s\": 40, \"writes_per_s\": 400, \"bytes_read_per_s\": 4000, "
+	    "\"bytes_written_per_s\": 40000, \"in_io\": 2 }, "
+	    "\"busiest_folder\": {\"node\": \"n3\", \"path\": \"/scratch/b\", "
+	    "\"share\": 0.75 }, \"checkpoint\": {\"node\": \"n3\", \"rank\": 1, "
+	    "\"dur_ns\": 1000000000, \"usual_ns\": null }, "
+	    "\"mounts\": [{\"mount\": \"/scratch\", \"fs_type\": \"lustre\", "
+	    "\"metadata_per_s\": 3, \"reads_per_s\": 30, \"writes_per_s\": 300, "
+	    "\"bytes_read_per_s\": 3000, \"bytes_written_per_s\": 30000, \"in_io\": 1.5 }, "
+	    "{\"mount\": \"/home\", \"fs_type\": \"nfs4\", \"metadata_per_s\": 1, "
+	    "\"reads_per_s\": 10, \"writes_per_s\": 100, \"bytes_read_per_s\": 1000, "
+	    "\"bytes_written_per_s\": 10000, \"in_io\": 0.5 } ], \"stuck_total\": 2, "
+	    "\"stuck\": [{\"node\": \"n3\", \"rank\": null, \"worker\": null, \"pid\": 7, "
+	    "\"tid\": 7, \"op\": \"fsync\", \"path\": null, \"age_ns\": 31 }, "
+	    "{\"node\": \"n3\", \"rank\": 0, \"worker\": 1, \"pid\": 100, \"tid\": 101, "
+	    "\"op\": \"read\", \"path\": \"/home/a/x\", \"age_ns\": 20 } ] } ], "
+	    "\"mounts\": [{\"mount\": \"/scratch\", \"fs_type\": \"lustre\", "
+	    "\"metadata_per_s\": 12, \"reads_per_s\": 120, \"writes_per_s\": 1200, "
+	    "\"bytes_read_per_s\": 12000, \"bytes_written_per_s\": 120000, \"in_io\": 6, "
+	    "\"job\": \"big\", \"job_share\": 0.75 }, {\"mount\": \"/home\", "
+	    "\"fs_type\": \"nfs4\", \"metadata_per_s\": 4, \"reads_per_s\": 40, "
+	    "\"writes_per_s\": 400, \"bytes_read_per_s\": 4000, "
+	    "\"bytes_written_per_s\": 40000, \"in_io\": 2, \"job\": \"big\", "
+	    "\"job_share\": 0.75 } ] }\n";
+	struct hr_fleet_stream *a = node("big", "n1"), *b = node("big", "n2"),
+			       *c = node("small", "n3"), *d = node("big", "n4");
+	char *text = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	(void)state;
+	works(a, 1, 1000);
+	works(b, 2, 1000);
+	works(c, 1, 1000);
+	works(d, 1, 10); /* silent since then */
+	look("", "", 0, 1000 + HR_NOW_FRESH_MS);
+	hr_fleet_json(out, &seen);
+	fclose(out);
+	assert_string_equal(text, expected);
+	free(text);
+	hr_fleet_remove(a);
+	hr_fleet_remove(b);
+	hr_fleet_remove(c);
+	hr_fleet_remove(d);
+	hr_arena_free(&memory);
+}
+
+/* A node whose only numbers are these. */
+static void one_of(struct hr_fleet_stream *s, uint64_t ops, uint64_t wait_ns, uint64_t age_ns)
+{
+	Headrace__Now now = HEADRACE__NOW__INIT;
+	Headrace__NowRank r = HEADRACE__NOW_RANK__INIT, *ranks = &r;
+	Headrace__NowMount m = HEADRACE__NOW_MOUNT__INIT, *mounts = &m;
+	Headrace__NowSum sum = HEADRACE__NOW_SUM__INIT;
+	Headrace__NowStuck k = HEADRACE__NOW_STUCK__INIT, *stuck = &k;
+
+	sum.reads = ops;
+	r.sum = m.sum = &sum;
+	m.fs_type = "ext4";
+	r.loops = 1;
+	r.wait_ns = wait_ns;
+	k.op = "read";
+	k.age_ns = age_ns;
+	now.interval_ns = SECOND;
+	now.n_ranks = now.n_mounts = 1;
+	now.n_stuck = age_ns > 0;
+	now.ranks = &ranks;
+	now.mounts = &mounts;
+	now.stuck = &stuck;
+	assert_int_equal(hr_fleet_take(s, &now, 1000), 0);
+}
+
+static void all_orders(void **state)
+{
+	static const char *const orders[][2] = {
+	    {"ops", "abc"}, {"", "abc"}, {"waiting", "bca"}, {"stuck", "cab"}, {"bytes", "abc"}};
+	struct hr_fleet_stream *s[] = {node("c", "n1"), node("b", "n1"), node("a", "n1"),
+				       node("c", "n2")};
+
+	(void)state;
+	one_of(s[0], 1, 2, 1);
+	one_of(s[1], 2, 3, 0);
+	one_of(s[2], 3, 1, 4);
+	one_of(s[3], 0, 0, 5);
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+		char is[4] = "";
+
+		look("", orders[i][0], 0, 1000);
+		assert_int_equal(seen.n_jobs, 3);
+		for (size_t k = 0; k < 3; k++)
+			is[k] = seen.jobs[k]->job[0];
+		assert_string_equal(is, orders[i][1]);
+	}
+	for (size_t i = 0; i < 4; i++)
+		hr_fleet_remove(s[i]);
 	hr_arena_free(&memory);
 }
 
@@ -270,6 +481,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sums_and_order),
+	    cmocka_unit_test(every_field),
+	    cmocka_unit_test(all_orders),
 	    cmocka_unit_test(users_see_their_own_jobs),
 	    cmocka_unit_test(silent_nodes_have_no_rates),
 	    cmocka_unit_test(slow_checkpoints),
