@@ -31,6 +31,8 @@ static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
 	to->opens += item->opens;
 	to->examined += item->examined;
 	to->bytes += item->bytes;
+	to->sized_files += item->extent > 0;
+	to->sized_bytes += item->extent > 0 ? item->bytes : 0;
 	to->extent += item->extent;
 	to->read_s += (double)item->read_ns / 1e9;
 	to->metadata_s += (double)item->metadata_ns / 1e9;

@@ -65,17 +65,17 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	const struct hr_load *load = load_of(j, f);
 	double passes = fmax(1, j->all_loops),
 	       opened = (double)f->opens / fmax(1, (double)f->read_files);
-	double size = (double)f->extent / fmax(1, (double)f->read_files);
+	double size = (double)f->extent / fmax(1, (double)f->sized_files);
 
 	if ((double)f->examined > 3 * (double)f->opens && w->metadata > w->read)
 		return HR_FOUND_METADATA;
 	if (opened > AGAIN * passes && w->metadata > w->read)
 		return HR_FOUND_REOPENS;
-	if ((double)f->bytes > AGAIN * passes * (double)f->extent && w->read > w->metadata)
+	if ((double)f->sized_bytes > AGAIN * passes * (double)f->extent && w->read > w->metadata)
 		return HR_FOUND_REREADS;
 	if (load != NULL && load->known && load->exponent >= SATURATED && load->under_way > 1.3)
 		return HR_FOUND_SATURATED;
-	if (size < SMALL_FILE && f->read_files >= MANY_FILES && w->metadata > 0.5 * w->read)
+	if (size < SMALL_FILE && f->sized_files >= MANY_FILES && w->metadata > 0.5 * w->read)
 		return HR_FOUND_SMALL_FILES;
 	if (w->metadata > w->read)
 		return HR_FOUND_METADATA;
@@ -135,12 +135,12 @@ static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause 
 	case HR_FOUND_REREADS:
 		return hr__finding_text(
 		    j, "workers read %s from %s of files: %.0f times each in a pass over the data",
-		    size((double)f->bytes).s, size((double)f->extent).s,
-		    (double)f->bytes / (double)f->extent / passes);
+		    size((double)f->sized_bytes).s, size((double)f->extent).s,
+		    (double)f->sized_bytes / (double)f->extent / passes);
 	case HR_FOUND_SMALL_FILES:
 		return hr__finding_text(
 		    j, "%s files of %s on average: to open one takes %s, to read it %s",
-		    hr__number(read_files).s, size((double)f->extent / read_files).s,
+		    hr__number(read_files).s, size((double)f->extent / (double)f->sized_files).s,
 		    each_took(f->metadata_s, (double)f->opens).s,
 		    each_took(f->read_s, (double)f->opens).s);
 	case HR_FOUND_SMALL_READS:
@@ -209,7 +209,7 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 		   const struct hr_job_files *files)
 {
 	double again =
-	    fmax(1, j->all_loops) * (double)files->extent / fmax(1, (double)files->bytes);
+	    fmax(1, j->all_loops) * (double)files->extent / fmax(1, (double)files->sized_bytes);
 
 	switch (f->cause) {
 	case HR_FOUND_REREADS:

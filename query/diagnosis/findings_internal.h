@@ -160,8 +160,10 @@ struct hr_job_mount {
 struct hr_job_files {
 	size_t files, read_files; /* all files, and those of which a read returned data */
 	uint64_t operations, data_reads, opens, examined;
-	/* bytes that were read; sum over files of the highest offset that was read */
-	uint64_t bytes, extent;
+	uint64_t bytes; /* that were read */
+	/* Files of which the highest offset that was read is known, its sum, and bytes read of them. */
+	size_t sized_files;
+	uint64_t extent, sized_bytes;
 	double read_s, metadata_s, waited_s, own_s;
 	double syncs;			/* number of fsync and related calls of training threads */
 	const struct hr_item *slowest;	/* the file with most waited_ns; NULL: none */

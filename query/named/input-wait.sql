@@ -51,7 +51,7 @@ by_part AS (
     FROM parts GROUP BY ALL),
 spent AS (
     SELECT cluster, job, attempt, who, feed, sum(loop_ns) AS loop_ns, coalesce(sum(ns) FILTER (waiting), 0) AS wait_ns,
-           arg_max(substr(part, 6), ns) FILTER (waiting) AS mostly, map_from_entries(list((substr(part, 6), ns)) FILTER (waiting)) AS ns
+           arg_max(substr(part, 6), (ns, part)) FILTER (waiting) AS mostly, map_from_entries(list((substr(part, 6), ns)) FILTER (waiting)) AS ns
     FROM by_part GROUP BY cluster, job, attempt, who, feed)
 SELECT nullif(who, -1) AS rank, nullif(feed, -1) AS loader, wait_ns / 1e9 AS wait_s, 100.0 * wait_ns / nullif(loop_ns, 0) AS wait_percent,
        mostly, waits, median_ns / 1e9 AS median_s, p95_ns / 1e9 AS p95_s, max_ns / 1e9 AS max_s,

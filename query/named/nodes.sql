@@ -12,7 +12,7 @@ WITH p AS (
     FROM processes GROUP BY cluster, job, attempt, node),
 n AS (
     SELECT cluster, job, attempt, node, sum(events) AS events, sum(stored_bytes) AS stored_bytes,
-           arg_max(clock_offset_ns, abs(clock_offset_ns)) / 1e9 AS clock_offset_s,
+           arg_max(clock_offset_ns, (abs(clock_offset_ns), clock_offset_ns)) / 1e9 AS clock_offset_s,
            max(clock_error_ns) / 1e9 AS clock_error_s, count(*) AS streams,
            arg_min(state, list_position(['running', 'silent', 'killed', 'ended'], state)) AS state
     FROM nodes GROUP BY cluster, job, attempt, node)
