@@ -144,6 +144,79 @@ char *fixture_named(struct fixture *f, const char *name, char *a, char *b, char 
 	return text;
 }
 
+/* Prints a number with at most 9 digits, or 9 decimals if it is less than 1. */
+static void print_number(FILE *to, double number)
+{
+	char text[32];
+	size_t n;
+
+	if (number >= 1) {
+		fprintf(to, "%.9g", number);
+		return;
+	}
+	n = (size_t)snprintf(text, sizeof(text), "%.9f", number);
+	while (text[n - 1] == '0')
+		n--;
+	fprintf(to, "%.*s", (int)(text[n - 1] == '.' ? n - 1 : n), text);
+}
+
+/*
+ * Prints a line of CSV. Long numbers are rounded: how DuckDB divides the work decides the order in
+ * which it adds them.
+ */
+static void print_rounded(FILE *to, const char *line)
+{
+	static const char digits[] = "0123456789";
+
+	while (*line != '\n') {
+		size_t whole = strspn(line, digits), n = whole;
+
+		if (n > 0 && line[n] == '.')
+			n += 1 + strspn(line + n + 1, digits);
+		if (n > whole && n > 10)
+			print_number(to, strtod(line, NULL));
+		else
+			fwrite(line, 1, n > 0 ? n : 1, to);
+		line += n > 0 ? n : 1;
+	}
+	fputc('\n', to);
+}
+
+void fixture_print(struct fixture *f, FILE *to, const char *name, const char *a, const char *b,
+		   unsigned most)
+{
+	char *text = fixture_named(f, name, (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL);
+	unsigned rows = 0;
+
+	fprintf(to, "-- %s%s%s%s%s\n", name, a != NULL ? " " : "", a != NULL ? a : "",
+		b != NULL ? " " : "", b != NULL ? b : "");
+	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
+		if (rows++ <= most)
+			print_rounded(to, line);
+	if (rows > most + 1)
+		fprintf(to, "and %u more rows\n", rows - most - 1);
+	free(text);
+}
+
+void fixture_same(const char *path, const char *is)
+{
+	FILE *from = fopen(path, "re");
+	char *should = calloc(1, 1 << 20);
+	size_t n;
+
+	assert_non_null(from);
+	assert_non_null(should);
+	n = fread(should, 1, (1 << 20) - 1, from);
+	fclose(from);
+	for (size_t i = 0, line = 0; i <= n; i++) {
+		if (is[i] != should[i])
+			fail_msg("%s, from line %zu:\n--- is\n%.2000s--- should be\n%.2000s---",
+				 path, line + 1, is + i, should + i);
+		line += is[i] == '\n';
+	}
+	free(should);
+}
+
 char *fixture_refused(struct fixture *f, const char *sql, int error)
 {
 	char *text, *said = NULL;

@@ -9,6 +9,8 @@
 #ifndef HEADRACE_TESTS_QUERY_FIXTURE_H
 #define HEADRACE_TESTS_QUERY_FIXTURE_H
 
+#include <stdio.h>
+
 #include "query/query.h"
 
 #define FIX_BOOT_NS UINT64_C(5000000000)	  /* first event, CLOCK_BOOTTIME */
@@ -64,6 +66,13 @@ char *fixture_named(struct fixture *f, const char *name, char *a, char *b, char 
 
 /* The error text of a statement that must be refused with `error`; the caller frees it. */
 char *fixture_refused(struct fixture *f, const char *sql, int error);
+
+/* Prints the first `most` rows of an answer of a named query; numbers have at most 9 digits. */
+void fixture_print(struct fixture *f, FILE *to, const char *name, const char *a, const char *b,
+		   unsigned most);
+
+/* Asserts that a text is the content of a file. */
+void fixture_same(const char *path, const char *is);
 
 /* Asserts that the answer is `expected`. */
 void fixture_expect(struct fixture *f, const char *sql, const char *expected);

@@ -3,7 +3,9 @@
  * test_findings.c - the first finding of jobs whose every operation is known
  *
  * A job has two workers, which make batches of one sample each. A sample opens a file, reads it, and
- * computes or sleeps. Each test changes one thing, which the first finding must name.
+ * computes or sleeps. Each test changes one thing, which the first finding must name. The last test
+ * compares all texts and numbers of these jobs with tests/query/findings.txt. To accept what the
+ * program prints now: query_findings_test print > tests/query/findings.txt
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -49,6 +51,8 @@ static struct {
 	uint64_t step_ns; /* the training thread takes so long for a batch */
 	const char *says; /* what the text of the diagnosis contains; NULL: not examined */
 } plan;
+
+static FILE *printed; /* what the queries answer about each job */
 
 static struct hr_regions *regions;
 static struct hr_event ops[OPS_MAX];
@@ -284,6 +288,19 @@ static void fill(struct fixture__stream *s)
 	fixture__send_regions(s, regions);
 }
 
+/* Prints what the queries answer about the job with this first finding. */
+static void print_job(const char *finding)
+{
+	static const char *const queries[][3] = {
+	    {"diagnosis", "top=9"},	      {"input-wait"},		{"workers"},
+	    {"blame", "by=folder"},	      {"blame", "by=op"},	{"what-if", "workers=4"},
+	    {"what-if", "io=0.5", "cores=1"}, {"forecast", "best=true"}};
+
+	fprintf(printed, "== %.*s\n", (int)strcspn(finding, "\n"), finding);
+	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+		fixture_print(&fix, printed, queries[i][0], queries[i][1], queries[i][2], 9);
+}
+
 /* Makes the job, and compares its first finding: cause, object, mount and worker, separated by commas. */
 static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigned *),
 		   unsigned files, unsigned passes, const char *finding)
@@ -336,6 +353,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 		free(text);
 		plan.says = NULL;
 	}
+	print_job(finding);
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
 	plan.serial = plan.hidden = plan.killed = plan.linked = false;
@@ -569,14 +587,33 @@ static void steps_without_a_loader(void **state)
 	expect(quick_sample, 1, 0, "own_mapped_files,,,\n");
 }
 
-int main(void)
+static char *text;
+
+static void all_texts_and_numbers(void **state)
+{
+	(void)state;
+	fflush(printed);
+	fixture_same(HR_FINDINGS, text);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(files_and_mounts),
 	    cmocka_unit_test(ways_to_read),
 	    cmocka_unit_test(workers),
 	    cmocka_unit_test(steps_without_a_loader),
+	    cmocka_unit_test(all_texts_and_numbers),
 	};
+	size_t bytes;
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)argv;
+	printed = open_memstream(&text, &bytes);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	fclose(printed);
+	if (argc > 1)
+		fputs(text, stdout);
+	free(text);
+	return failed;
 }
