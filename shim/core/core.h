@@ -136,9 +136,10 @@ int64_t hr_fd_position(int fd);
 
 /*
  * Returns the file of a path, and sends the path, like hr_begin_path() with hr_end().
- * HR_FILE_IGNORED: not tracked. A bad pointer is allowed, because a system call tests the path.
+ * HR_FILE_IGNORED: not tracked. A bad pointer is allowed, because a system call tests the path,
+ * unless its call succeeded (`proved`).
  */
-hr_file hr_path_file(int dirfd, const char *path);
+hr_file hr_path_file(int dirfd, const char *path, bool proved);
 
 /* Call it after a successful chdir or fchdir: forgets the cached working directory. */
 void hr_cwd_changed(void);
@@ -213,6 +214,7 @@ void hr_after_fork_child(void);
 /* Whether the kernel can read the word at p. Without system calls: whether p is not NULL. */
 bool hr_readable(const void *p);
 void hr_before_seccomp(void);  /* attaches now; the shim makes no system call later */
+void hr_seccomp_failed(void);  /* call it if the filter was not installed */
 void hr_before_no_clock(void); /* also: the shim reads no clock later */
 /* Attaches now, because the call may make the daemon's socket unreachable (chroot, setuid...). */
 void hr_before_leaving(void);

@@ -76,11 +76,12 @@ _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring f
 
 /*
  * Whether this process begins and ends its sessions itself, and this thread has not met the current
- * one. The thread's operation is then from before the session, and counts nowhere.
+ * one. The thread's operation is then from before the session, and counts nowhere. After a seccomp
+ * filter, no session begins, and new threads meet none.
  */
 static bool from_before(void)
 {
-	return hr__controls_sessions() &&
+	return hr__controls_sessions() && !hr__image.quiet &&
 	       hr__self.nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
 }
 

@@ -4,7 +4,7 @@
  *
  * The notice (HR_HELLO_EXEC) has its own connection and does not use a ring, because the process
  * may have no session. A vfork child cannot get a session, because it would store the session in
- * its parent's memory. These functions change neither hr__image nor hr__self.
+ * its parent's memory. A notice changes neither hr__image nor hr__self.
  */
 #include <link.h>
 #include <string.h>
@@ -271,6 +271,7 @@ int hr_before_exec(const char *path, char *const envp[])
 {
 	uint32_t flags;
 
+	hr__self.quiet_vfork = false; /* if this is a vfork child, its parent runs next */
 	hr__ring_last_chance();
 	count_out_of_reach(path);
 	return loses_shim(path, envp, &flags) ? notify(path, flags) : -1;

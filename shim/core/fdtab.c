@@ -155,11 +155,11 @@ static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text 
 	char link[32];
 	long n;
 
-	if (hr__image.quiet || !hr__text_grow(text))
+	if (hr__image.quiet)
 		return false;
 	hr__linkname_proc(link, fd);
-	n = HR_SYS4(readlinkat, AT_FDCWD, link, text->bytes, PATH_MAX);
-	if (n < 0) { /* the path is too long, or /proc is not there */
+	n = hr__text_grow(text) ? HR_SYS4(readlinkat, AT_FDCWD, link, text->bytes, PATH_MAX) : -1;
+	if (n < 0) { /* the path is too long, /proc is not there, or all buffers are in use */
 		text->length = sizeof(HR__UNKNOWN_FOLDER) - 1;
 		memcpy(text->bytes, HR__UNKNOWN_FOLDER, text->length);
 		return true;
@@ -241,12 +241,27 @@ bool hr__stat_ignored(const struct hr__stat *st)
 
 /* ---- entries ----------------------------------------------------------------------------------- */
 
-/* Whether this is a vfork child with its own descriptors. The table has those of its parent. */
-static bool of_parent(void)
+/*
+ * Call it before the entries of fd [first, last] change. Whether this is a vfork child with its own
+ * descriptors: the table has those of its parent. Wrappers do not look up ignored descriptors, so
+ * these become unknown, and the parent looks them up again.
+ */
+static bool of_parent(uint32_t first, uint32_t last)
 {
+	uint32_t end;
+
+	if (hr__self.quiet_vfork)
+		return true;
 	if (!hr__in_vfork_child())
 		return false;
 	hr__self.child_fds = true;
+	end = __atomic_load_n(&high, __ATOMIC_RELAXED);
+	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++) {
+		hr_file ignored = HR_FILE_IGNORED;
+
+		__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &ignored, HR_FILE_UNKNOWN,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
 	return true;
 }
 
@@ -257,7 +272,7 @@ static bool split(void)
 
 void hr__fd_open(int fd, hr_file file, const char *text, size_t bytes, bool announced)
 {
-	if (!in_table(fd) || split() || of_parent())
+	if (!in_table(fd) || split() || of_parent((uint32_t)fd, (uint32_t)fd))
 		return;
 	if (hr_file_tracked(file))
 		text_store(fd, text, bytes);
@@ -375,7 +390,7 @@ hr_file hr__fd_announce(int fd, hr_file file)
 
 void hr_fd_set(int fd, hr_file file)
 {
-	if (!in_table(fd) || split() || of_parent())
+	if (!in_table(fd) || split() || of_parent((uint32_t)fd, (uint32_t)fd))
 		return;
 	entry_store(fd, file & ~HR__FD_ANNOUNCED);
 }
@@ -391,7 +406,7 @@ hr_file hr_fd_get(int fd)
 
 void hr_fd_clear(int fd)
 {
-	if (!in_table(fd) || of_parent())
+	if (!in_table(fd) || of_parent((uint32_t)fd, (uint32_t)fd))
 		return;
 	hr__session_fd_taken((unsigned)fd, (unsigned)fd);
 	if (hr__fd_peek(fd) == HR_FILE_UNKNOWN)
@@ -403,7 +418,7 @@ void hr_fd_clear_range(unsigned first, unsigned last)
 {
 	uint32_t end = __atomic_load_n(&high, __ATOMIC_RELAXED);
 
-	if (first > last || of_parent())
+	if (first > last || of_parent(first, last))
 		return;
 	hr__session_fd_taken(first, last);
 	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++)

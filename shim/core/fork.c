@@ -81,7 +81,10 @@ void hr_after_fork_parent(int pid)
 void hr_before_vfork(void)
 {
 	/* hr__in_vfork_child() clears the mark of an earlier vfork, unless this is the child. */
-	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child() || hr__shared())
+	if (!hr__image.on)
+		return;
+	hr__self.quiet_vfork = hr__image.quiet > 0;
+	if (hr__image.quiet || hr__in_vfork_child() || hr__shared())
 		return;
 	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
 		hr__ring_find(HR__SEEK_FIRST);
@@ -126,13 +129,21 @@ bool hr__vfork_child(void)
 
 void hr_before_seccomp(void)
 {
-	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+	if (!hr__image.on || hr__in_vfork_child())
 		return;
-	hr__ring_find(HR__SEEK_FORCE);
-	/* The system calls for these are still allowed. */
-	hr__path_know_cwd();
-	hr__fdtab_resolve_open();
-	hr__image.quiet = true;
+	if (!hr__image.quiet) {
+		hr__ring_find(HR__SEEK_FORCE);
+		/* The system calls for these are still allowed. */
+		hr__path_know_cwd();
+		hr__fdtab_resolve_open();
+	}
+	__atomic_fetch_add(&hr__image.quiet, 1, __ATOMIC_SEQ_CST);
+}
+
+void hr_seccomp_failed(void)
+{
+	if (hr__image.on && !hr__in_vfork_child())
+		__atomic_fetch_sub(&hr__image.quiet, 1, __ATOMIC_SEQ_CST);
 }
 
 void hr_before_no_clock(void)
@@ -156,6 +167,7 @@ void hr_before_leaving(void)
 {
 	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
 		return;
+	hr__ring_last_chance();
 	hr__ring_find(HR__SEEK_RETRY);
 	hr__ring_set_aside();
 	hr__image.left = true;

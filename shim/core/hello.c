@@ -182,6 +182,11 @@ void hr__hello_counters_return(void)
 	n_taken = 0;
 }
 
+void hr__hello_counters_sent(void)
+{
+	n_taken = 0;
+}
+
 size_t hr__hello_build(enum hr_hello_kind kind, uint32_t flags, const void **ret_message)
 {
 	struct hr_hello h = {

@@ -14,6 +14,8 @@
 /* Returns the size. Moves the counted totals into the hello; if it is not sent, return them. */
 size_t hr__hello_build(enum hr_hello_kind kind, uint32_t flags, const void **ret_message);
 void hr__hello_counters_return(void);
+/* Call it when headraced has answered: it has the totals, even if this process cannot use its map. */
+void hr__hello_counters_sent(void);
 /* Scratch memory of HR_HELLO_MAX_BYTES for the holder of the attach lock. */
 char *hr__hello_scratch(void);
 

@@ -24,8 +24,9 @@
 #define HR__SOCKET_BYTES 108u
 
 struct hr__image {
-	bool on;	       /* the shim intercepts calls */
-	bool quiet;	       /* a seccomp filter exists: the shim makes no more system calls */
+	bool on; /* the shim intercepts calls */
+	/* seccomp filters that exist or that threads install now; if not 0: no system calls */
+	uint32_t quiet;
 	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
 	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
 	bool nvtx_off;	       /* HEADRACE_NVTX=off: regions of NVTX and ITT are not recorded */
@@ -185,6 +186,7 @@ struct hr__thread {
 	int32_t tid;	  /* valid only if `common` */
 	bool common;	  /* the thread has no ring, and writes to the common ring */
 	bool child_fds;	  /* a vfork child has its own descriptors, which the table lacks */
+	bool quiet_vfork; /* since a vfork after a filter: this may be the child, until it execs */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, nonce) &&
 		   offsetof(struct hr__thread, slow) == offsetof(struct hr_cover, slow) &&
@@ -220,7 +222,7 @@ enum hr__seek {
 /* Returns the calling thread's ring. NULL: there is none; call hr__counters_add() instead. */
 struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
 
-/* Call it before the image ends: attaches if only this process knows what it counted. */
+/* The last time that headraced may be in reach: attaches if only this process has some totals. */
 void hr__ring_last_chance(void);
 
 /* Call it if the daemon refuses more maps: reserves a free ring for threads without a ring. */

@@ -210,8 +210,8 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 		hr__ring_aggregate_flush();
 	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
-	/* Under seccomp, the shim cannot test the path, and reads it now only for chdir. */
-	if (hr_unlikely(resolves_early(id)) && (id == HR_OP_chdir || !hr__image.quiet)) {
+	/* Under seccomp, the shim cannot test the path now. */
+	if (hr_unlikely(resolves_early(id)) && !hr__image.quiet) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
 		if (!op->live)
@@ -471,11 +471,11 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 	op_finish(op, end, ret, flags, &pair);
 }
 
-hr_file hr_path_file(int dirfd, const char *path)
+hr_file hr_path_file(int dirfd, const char *path, bool proved)
 {
 	struct hr_op op = {.path = path, .dirfd = dirfd};
 
-	if (!hr__image.on || path == NULL || !hr__path_readable(path))
+	if (!hr__image.on || path == NULL || !(proved || hr__path_readable(path)))
 		return HR_FILE_IGNORED;
 	return op_name(&op, true, -1, false) ? op.file : HR_FILE_IGNORED;
 }

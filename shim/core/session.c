@@ -258,7 +258,10 @@ static int handshake(enum hr_hello_kind kind, uint32_t flags, uint64_t until)
 	}
 	if (r < 0)
 		return r;
-	return kind == HR_HELLO_ATTACH ? adopt(&ack) : adopt_more(&ack);
+	if (kind != HR_HELLO_ATTACH)
+		return adopt_more(&ack);
+	hr__hello_counters_sent();
+	return adopt(&ack);
 }
 
 /* If the daemon was killed, connects again: the next recording process uses the same socket. */
@@ -334,7 +337,7 @@ static int attach_locked(void)
 
 	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
 	if (hr__seccomp_forbids(hr__hello_scratch(), HR_HELLO_MAX_BYTES)) {
-		hr__image.quiet = true;
+		__atomic_fetch_add(&hr__image.quiet, 1, __ATOMIC_SEQ_CST);
 		return -EPERM;
 	}
 	r = handshake_in_time(HR_HELLO_ATTACH);

@@ -196,7 +196,7 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
 
 	if (!op->live)
 		return;
-	second = hr_path_file(to_fd, to);
+	second = hr_path_file(to_fd, to, ret >= 0);
 	if (hr_file_tracked(second))
 		hr_end_pair(op, second, -1, HR_OFFSET_NONE, ret, flags);
 	else
@@ -296,12 +296,24 @@ static inline void hr_before_prctl(long option, unsigned long mode, unsigned lon
 		hr_before_seccomp();
 }
 
+static inline void hr_after_prctl(long option, unsigned long mode, unsigned long program, long r)
+{
+	if (option == 22 && mode == 2 && program != 0 && r < 0)
+		hr_seccomp_failed();
+}
+
 static inline void hr_before_seccomp_call(long operation, unsigned long program)
 {
 	if (operation == 0) /* strict mode */
 		hr_before_no_clock();
 	else if (operation == 1 && program != 0)
 		hr_before_seccomp();
+}
+
+static inline void hr_after_seccomp_call(long operation, unsigned long program, long r)
+{
+	if (operation == 1 && program != 0 && r < 0)
+		hr_seccomp_failed();
 }
 
 /* ---- clone ---------------------------------------------------------------------------------- */

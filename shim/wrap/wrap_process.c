@@ -75,6 +75,7 @@ int hr_wrap_prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
 	va_list ap;
+	int r;
 
 	va_start(ap, option);
 	a = va_arg(ap, unsigned long);
@@ -83,7 +84,9 @@ int hr_wrap_prctl(int option, ...)
 	d = va_arg(ap, unsigned long);
 	va_end(ap);
 	hr_before_prctl(option, a, b);
-	return HR_REAL(prctl)(option, a, b, c, d);
+	r = HR_REAL(prctl)(option, a, b, c, d);
+	hr_after_prctl(option, a, b, r);
+	return r;
 }
 
 /* ---- calls after which the daemon's socket may be unreachable -------------------------------- */

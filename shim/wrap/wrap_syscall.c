@@ -307,6 +307,8 @@ static long record_reap(const struct call *c)
 
 static long record_hook(const struct call *c)
 {
+	long r;
+
 	switch (c->shape->how) {
 	case HOW_CLOSE_RANGE:
 		hr_before_close_range((unsigned)c->word[1], (unsigned)c->word[2],
@@ -314,10 +316,14 @@ static long record_hook(const struct call *c)
 		break;
 	case HOW_SECCOMP:
 		hr_before_seccomp_call(c->word[1], (unsigned long)c->word[3]);
-		break;
+		r = forward(c);
+		hr_after_seccomp_call(c->word[1], (unsigned long)c->word[3], r);
+		return r;
 	case HOW_PRCTL:
 		hr_before_prctl(c->word[1], (unsigned long)c->word[2], (unsigned long)c->word[3]);
-		break;
+		r = forward(c);
+		hr_after_prctl(c->word[1], (unsigned long)c->word[2], (unsigned long)c->word[3], r);
+		return r;
 	default:
 		if (c->number == SYS_unshare)
 			hr_before_unshare((unsigned)c->word[1]);

@@ -220,7 +220,7 @@ int t_rename(const char *from, const char *to)
 
 	hr_begin_path(&op, HR_OP_rename, AT_FDCWD, from, HR_ASKED_NONE);
 	r = rename(from, to);
-	hr_end_pair(&op, hr_path_file(AT_FDCWD, to), -1, HR_OFFSET_NONE, hr_ret(r), 0);
+	hr_end_pair(&op, hr_path_file(AT_FDCWD, to, r == 0), -1, HR_OFFSET_NONE, hr_ret(r), 0);
 	return r;
 }
 

@@ -190,6 +190,36 @@ CASE(vfork_child)
 	CHECK(fake_count(d, HR_CTL_FORK) == 1);
 }
 
+/* The parent ignores a descriptor, for which its child has a file. */
+CASE(vfork_child_exchanges)
+{
+	struct fake_daemon *d;
+	int pipes[2], fd;
+	pid_t pid;
+
+	if (TSAN)
+		return;
+	d = harness_start(NULL, NULL);
+	fd = harness_attach();
+	CHECK(pipe2(pipes, O_CLOEXEC) == 0 && hr_fd_get(pipes[0]) == HR_FILE_IGNORED);
+	hr_before_vfork();
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): what is tested */
+	if (pid == 0) {
+		/* NOLINTBEGIN(clang-analyzer-unix.Vfork) */
+		hr_fd_set(pipes[0], hr_fd_get(fd));
+		dup2(fd, pipes[0]);
+		t_pread(pipes[0], buf, 8, 0);
+		/* NOLINTEND(clang-analyzer-unix.Vfork) */
+		_exit(0);
+	}
+	t_wait(pid);
+	t_pread(pipes[0], buf, 8, 0);
+	CHECK(hr_fd_ignored(pipes[0]));
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) == 1);
+	CHECK(fake_with_bits(d, HR_OP_pread64, HR_REC_VFORK) == 1);
+}
+
 /* No descriptor is free: the child cannot attach, and its child cannot; both are counted at their parent. */
 CASE(strays)
 {
@@ -298,13 +328,98 @@ CASE(quiet_after_seccomp)
 	CHECK(fake_count(d, HR_OP_pread64) == 2 && fake_count(d, HR_OP_open) == 2);
 }
 
+static const char *path_of(struct fake_daemon *d, uint16_t op, bool second)
+{
+	for (size_t i = 0; i < fake_records(d); i++) {
+		const struct fake_record *k = fake_record(d, i);
+		const struct fake_path *p =
+		    fake_path(d, k->session, second ? k->pair.file : k->r.file);
+
+		if (k->r.op == op && p != NULL)
+			return p->text;
+	}
+	return "(none)";
+}
+
+/* Success proves that a path is readable. */
+CASE(quiet_paths)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	char from[100], to[100];
+
+	harness_attach();
+	hr_before_seccomp();
+	snprintf(from, sizeof(from), "%s/a", harness_dir);
+	snprintf(to, sizeof(to), "%s/b", harness_dir);
+	CHECK(t_rename(from, to) == 0 && t_chdir(harness_dir) == 0);
+	fake_settle(d);
+	CHECK(strcmp(path_of(d, HR_OP_rename, false), from) == 0);
+	CHECK(strcmp(path_of(d, HR_OP_rename, true), to) == 0);
+	CHECK(strcmp(path_of(d, HR_OP_chdir, false), harness_dir) == 0);
+}
+
+/* A child on the parent's memory, which no system call may find out, changes no table. */
+CASE(quiet_vfork)
+{
+	static char *const no_variable[] = {NULL};
+	struct fake_daemon *d;
+	int fd, copy;
+	pid_t pid;
+
+	if (TSAN)
+		return;
+	d = harness_start(NULL, NULL);
+	fd = harness_attach();
+	hr_before_seccomp();
+	hr_before_vfork();
+	pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork): what is tested */
+	if (pid == 0) {
+		/* NOLINTBEGIN(clang-analyzer-unix.Vfork) */
+		hr_fd_set(fd, HR_FILE_IGNORED);
+		hr_fd_clear(fd);
+		hr_fd_clear_range(3, ~0u);
+		hr_before_exec("/nonexistent", no_variable);
+		/* NOLINTEND(clang-analyzer-unix.Vfork) */
+		_exit(0);
+	}
+	t_wait(pid);
+	t_pread(fd, buf, 8, 0);
+	copy = t_open("a", O_RDONLY);
+	t_pread(copy, buf, 8, 0);
+	t_close(copy);
+	CHECK(hr__fdtab.entries[copy] == HR_FILE_UNKNOWN);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_pread64) == 2 &&
+	      fake_with_bits(d, HR_OP_pread64, HR_REC_VFORK) == 0);
+}
+
+/* A process without a filter, because the kernel refused it, makes system calls again. */
+CASE(refused_seccomp)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	int fd;
+
+	harness_attach();
+	hr_before_seccomp();
+	hr_before_seccomp(); /* another thread */
+	hr_seccomp_failed();
+	fd = open("a", O_RDONLY | O_CLOEXEC);
+	t_pread(fd, buf, 8, 0);
+	hr_seccomp_failed();
+	t_pread(fd, buf, 8, 0);
+	fake_settle(d);
+	CHECK(hr__image.quiet == 0 && fake_count(d, HR_OP_pread64) == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(fork_among_threads),  cmocka_unit_test(fork_in_handler),
 	    cmocka_unit_test(grandchildren),	   cmocka_unit_test(vfork_child),
 	    cmocka_unit_test(shared_thread),	   cmocka_unit_test(strays),
-	    cmocka_unit_test(quiet_after_seccomp),
+	    cmocka_unit_test(quiet_after_seccomp), cmocka_unit_test(vfork_child_exchanges),
+	    cmocka_unit_test(quiet_paths),	   cmocka_unit_test(quiet_vfork),
+	    cmocka_unit_test(refused_seccomp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

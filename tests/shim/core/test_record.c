@@ -140,6 +140,49 @@ CASE(children)
 	CHECK(fake_session(d, 1)->hello.parent_session == fake_token(d, 0));
 }
 
+static void *reads_in_thread(void *fd)
+{
+	reads(*(int *)fd, 3);
+	return NULL;
+}
+
+/* A thread that starts after a filter gets no ring. */
+CASE(thread_after_seccomp)
+{
+	struct fake_daemon *d;
+	pthread_t t;
+	int fd;
+
+	idle();
+	d = fake_start(harness_socket(), NULL);
+	CHECK(api->record(harness_socket()) == 0);
+	fd = t_open("a", O_RDONLY);
+	hr_before_seccomp();
+	pthread_create(&t, NULL, reads_in_thread, &fd);
+	pthread_join(t, NULL);
+	CHECK(fake_lost(d, HR_OP_pread64).count == 3);
+}
+
+/* It begins at its end, because its start was in no session. */
+CASE(request_from_before)
+{
+	struct hr_request r = {.id = HR_OP_io_pread, .bytes = 8};
+	struct fake_daemon *d;
+
+	idle();
+	r.fd = t_open("a", O_RDONLY);
+	hr_request_begin(buf, &r);
+	d = fake_start(harness_socket(), NULL);
+	CHECK(api->record(harness_socket()) == 0);
+	reads(r.fd, 1);
+	hr_request_end(buf, 8);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_io_pread) == 1);
+	for (size_t i = 0; i < fake_records(d); i++)
+		if (fake_record(d, i)->r.op == HR_OP_io_pread)
+			CHECK(fake_record(d, i)->r.dur_lo == 0 && fake_record(d, i)->r.ret == 8);
+}
+
 #define WORKERS 4
 #define ROUNDS	20
 
@@ -219,9 +262,10 @@ CASE(under_threads)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_after_another), cmocka_unit_test(refused),
-	    cmocka_unit_test(session_of_a_run),	 cmocka_unit_test(children),
-	    cmocka_unit_test(under_threads),
+	    cmocka_unit_test(one_after_another),   cmocka_unit_test(refused),
+	    cmocka_unit_test(session_of_a_run),	   cmocka_unit_test(children),
+	    cmocka_unit_test(under_threads),	   cmocka_unit_test(thread_after_seccomp),
+	    cmocka_unit_test(request_from_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,6 +137,7 @@ void drive_prctl(void)
 	assert_failed(ON(hr_wrap_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), EFAULT);
 	assert_int_equal(ON(hr_wrap_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 8L)), -1);
 	want_hook("hr_before_seccomp");
+	want_hook("hr_seccomp_failed");
 }
 
 /* ---- programs that are started ----------------------------------------------------------------- */

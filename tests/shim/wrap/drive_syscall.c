@@ -158,6 +158,7 @@ static void other_calls(void)
 	assert_failed(SYS(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL), EFAULT);
 	assert_int_equal(SYS(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, 8L), -1);
 	want_hook("hr_before_seccomp");
+	want_hook("hr_seccomp_failed");
 	assert_failed(SYS(SYS_chroot, P("missing")), ENOENT);
 	want_hook("hr_before_leaving");
 	pid = (pid_t)SYS(SYS_clone, SIGCHLD, 0L, 0L, 0L, 0L);

@@ -150,13 +150,14 @@ void hr_fd_clear_range(unsigned first, unsigned last)
 		hr_fd_clear((int)fd);
 }
 
-hr_file hr_path_file(int dirfd, const char *path)
+hr_file hr_path_file(int dirfd, const char *path, bool proved)
 {
 	char full[2 * PATH_MAX];
 	int saved = errno;
 	bool was = on;
 	size_t n = 0;
 
+	(void)proved;
 	if (!on || path == NULL || (uintptr_t)path < 4096 || *path == '\0')
 		return HR_FILE_IGNORED;
 	on = false;
@@ -200,7 +201,7 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 	op->path = path;
 	op->dirfd = dirfd;
 	if (op->live && id == HR_OP_chdir) {
-		op->file = hr_path_file(dirfd, path);
+		op->file = hr_path_file(dirfd, path, false);
 		op->path = NULL;
 	}
 }
@@ -217,7 +218,7 @@ static struct stub_event *note_end(struct hr_op *op, int64_t ret, uint32_t flags
 	if (ret == -EFAULT && op->path != NULL)
 		return NULL;
 	if (op->live && op->path != NULL)
-		op->file = hr_path_file(op->dirfd, op->path);
+		op->file = hr_path_file(op->dirfd, op->path, false);
 	if (!op->live || op->file == HR_FILE_IGNORED)
 		return NULL;
 	e = note(STUB_END);
@@ -377,6 +378,7 @@ HOOK(hr_before_vfork)
 HOOK(hr_before_sharing)
 HOOK(hr_after_fork_child)
 HOOK(hr_before_seccomp)
+HOOK(hr_seccomp_failed)
 HOOK(hr_before_no_clock)
 HOOK(hr_before_leaving)
 HOOK(hr_before_unseen_library)
