@@ -243,6 +243,7 @@ void hr_env_set(const char *name, const char *value)
 	n = name_length(name);
 	n_value = strlen(value);
 	hr__env_keep(name, n, value); /* for the hello of this process or of a child */
+	hr__ring_find(HR__SEEK_NONE); /* in a session, also for a new thread */
 	if (hr__ring_any() == NULL || n + n_value + 1 > sizeof(text))
 		return;
 	memcpy(text, name, n);

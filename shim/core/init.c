@@ -10,6 +10,7 @@
 #define HINT_NAME    "HEADRACE_ATTACH_FAILED"
 #define HINT_SECONDS 5 /* how long children do not wait for an answer after a time-out */
 #define WAIT_MS	     2
+#define WAIT_MS_MOST 60000u
 
 struct hr__image hr__image;
 struct hr__wiped hr__wiped;
@@ -34,6 +35,11 @@ static uint64_t parse_number(const char *s)
 	return n;
 }
 
+static uint32_t wait_limited(uint64_t ms)
+{
+	return ms < WAIT_MS_MOST ? (uint32_t)ms : WAIT_MS_MOST;
+}
+
 static void read_on_full(const char *value)
 {
 	struct hr__image *im = &hr__image;
@@ -43,7 +49,7 @@ static void read_on_full(const char *value)
 	if (value != NULL && strcmp(value, "drop") == 0)
 		im->on_full = HR__FULL_DROP;
 	else if (value != NULL && strncmp(value, "wait:", 5) == 0)
-		im->wait_ms = (uint32_t)(parse_number(value + 5) % 60001);
+		im->wait_ms = wait_limited(parse_number(value + 5));
 }
 
 /* Reads the time of a parent's last time-out, after which its children do not wait for answers. */

@@ -42,6 +42,8 @@ static void map_add(uintptr_t start, uintptr_t end, hr_file file)
 		__atomic_store_n(&slots[i].start, start, __ATOMIC_RELEASE);
 		return;
 	}
+	/* The calls on this mapping will not be recorded. At least one follows: its munmap. */
+	hr__counters_add(HR_OP_munmap, 0, HR_ASKED_NONE, 0, 0);
 }
 
 static uintptr_t map_end_of(const void *addr, uint64_t bytes)

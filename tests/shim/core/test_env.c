@@ -50,6 +50,27 @@ static bool is_kept(const char *name, int number, const char *value)
 	return strcmp(got, want) == 0;
 }
 
+static void *sets_rank(void *arg)
+{
+	(void)arg;
+	hr_env_set("RANK", "7");
+	return NULL;
+}
+
+/* The variable reaches a session, also from a thread without I/O. */
+CASE(thread_without_a_ring)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	pthread_t t;
+
+	sets_rank(NULL); /* there is no session */
+	harness_attach();
+	pthread_create(&t, NULL, sets_rank, NULL);
+	pthread_join(t, NULL);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_CTL_ENV) == 1);
+}
+
 /* Values of many lengths, one after another, do not use the room up. */
 CASE(one_of_a_name)
 {
@@ -303,7 +324,7 @@ int main(void)
 	    cmocka_unit_test(one_of_a_name), cmocka_unit_test(full),
 	    cmocka_unit_test(threads),	     cmocka_unit_test(two_at_once),
 	    cmocka_unit_test(signals),	     cmocka_unit_test(fork_in_the_middle),
-	    cmocka_unit_test(hello),
+	    cmocka_unit_test(hello),	     cmocka_unit_test(thread_without_a_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

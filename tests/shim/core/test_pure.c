@@ -46,6 +46,7 @@ static void filter_verdicts(void **state)
 	    {{.include = "/etc"}, "/data/x", HR__EXCLUDED},
 	    {{.include = "/"}, "/usr/x", HR__TRACED},
 	    {{.include = ""}, "/data/x", HR__TRACED},
+	    {{.include = "data"}, "/data/x", HR__EXCLUDED}, /* no path begins like this */
 	    {{.include = "/usr/lib/python3"}, "/usr/lib/python3/os.py", HR__TRACED},
 	    {{.include = "/a", .exclude = "/a/b"}, "/a/b/c", HR__EXCLUDED},
 	    {{.include = "/a", .exclude = "/a/b"}, "/a/c", HR__TRACED},

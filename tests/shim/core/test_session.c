@@ -10,6 +10,7 @@
 
 #include "common/pathid.h"
 #include "shim/core/clock.h"
+#include "shim/core/path.h"
 
 static const struct fake_record *nth(struct fake_daemon *d, uint16_t op, size_t n)
 {
@@ -305,6 +306,138 @@ CASE(last_chance)
 	CHECK(fake_sessions(d) == 1);
 }
 
+/* The same before setuid, chroot and others. */
+CASE(last_chance_before_leaving)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.status = -EACCES}, NULL);
+
+	harness_file("a", 10);
+	hr_before_leaving();
+	CHECK(hr__wiped.attempts == 1); /* nothing was counted, but this is no slow call */
+	hr__image.retry_ns = UINT64_MAX;
+	hr_before_leaving();
+	CHECK(hr__wiped.attempts == 1);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	hr_before_leaving();
+	CHECK(hr__wiped.attempts == 2 && hr__wiped.counters[HR_OP_open].count == 1);
+	CHECK(fake_sessions(d) == 0);
+}
+
+static uint64_t hello_counts(struct fake_daemon *d, size_t session, uint16_t op)
+{
+	char buf[4096];
+	long n = fake_item(fake_session(d, session), HR_ITEM_COUNTERS, 0, buf, sizeof(buf));
+	struct hr_counter c;
+
+	for (long at = 0; at + (long)sizeof(c) <= n; at += (long)sizeof(c)) {
+		memcpy(&c, buf + at, sizeof(c));
+		if (c.op == op)
+			return c.total.count;
+	}
+	return 0;
+}
+
+/* Each hello brings the totals since the hello before, although the process gets no session. */
+CASE(map_that_cannot_be_used)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.unsealed = true}, NULL);
+	char buf[10];
+	int fd;
+
+	harness_file("a", 10);
+	fd = t_open("a", O_RDONLY);
+	hr__image.retry_ns = UINT64_MAX;
+	for (int i = 0; i < 7; i++)
+		t_pread(fd, buf, 10, 0);
+	for (int i = 0; i < 2; i++)
+		hr__ring_last_chance();
+	CHECK(hr__wiped.nonce == 0 && fake_sessions(d) == 2);
+	CHECK(hello_counts(d, 0, HR_OP_open) == 0);
+	CHECK(hello_counts(d, 1, HR_OP_open) == 1 && hello_counts(d, 1, HR_OP_pread64) == 7);
+	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
+}
+
+/* No attempt is made, and the totals stay in the process. */
+CASE(socket_path_that_is_too_long)
+{
+	static const char *env[] = {NULL, NULL};
+	char text[200] = "HEADRACE_SOCKET=/";
+
+	memset(text + strlen(text), 'x', 120);
+	env[0] = text;
+	harness_init(env);
+	harness_file("a", 10);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	hr__ring_last_chance();
+	CHECK(hr__wiped.attempts == 0 && hr__wiped.counters[HR_OP_open].count == 1);
+}
+
+CASE(longest_wait)
+{
+	static const char *const env[] = {"HEADRACE_ON_FULL=wait:60001", NULL};
+
+	harness_init(env);
+	CHECK(hr__image.on_full == HR__FULL_WAIT && hr__image.wait_ms == 60000);
+}
+
+/* Another thread stopped in the middle of its attach. */
+CASE(attach_lock_is_held)
+{
+	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=drop", NULL);
+
+	harness_file("a", 10);
+	hr__wiped.lock = 1;
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	CHECK(fake_sessions(d) == 0 && hr__wiped.counters[HR_OP_open].count == 1);
+	hr__wiped.lock = 0;
+	harness_attach();
+	CHECK(hello_counts(d, 0, HR_OP_open) == 1);
+}
+
+/* The process is recorded, without its program and command line. */
+CASE(without_proc)
+{
+	static const char *const env[] = {"HEADRACE_SOCKET=/sock", NULL};
+	struct fake_daemon *d = fake_start(harness_socket(), NULL);
+	char buf[100];
+	int fd;
+
+	harness_file("a", 10);
+	fd = open("a", O_RDONLY | O_CLOEXEC);
+	if (chroot(harness_dir) != 0)
+		return; /* not allowed here */
+	CHECK(chdir("/") == 0);
+	harness_init(env);
+	harness_patient();
+	t_close(t_open("a", O_RDONLY));
+	t_pread(fd, buf, 10, 0);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_open) == 1);
+	CHECK(strcmp(path_of(d, nth(d, HR_OP_open, 0)), "/a") == 0);
+	CHECK(strcmp(path_of(d, nth(d, HR_OP_pread64, 0)), "(unknown folder)") == 0);
+	CHECK(fake_item(fake_session(d, 0), HR_ITEM_EXE, 0, buf, sizeof(buf)) == -1);
+	CHECK(fake_item(fake_session(d, 0), HR_ITEM_ARGV, 0, buf, sizeof(buf)) == -1);
+}
+
+/* A descriptor that the table lacks, while other threads have all buffers for paths. */
+CASE(no_buffer)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	struct hr__text text[17];
+	int fd;
+	char buf[10];
+
+	harness_attach();
+	fd = open("a", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < 17; i++) {
+		hr__text_init(&text[i]);
+		CHECK(hr__text_grow(&text[i]) == (i < 16));
+	}
+	t_pread(fd, buf, 10, 0);
+	fake_settle(d);
+	CHECK(strcmp(path_of(d, nth(d, HR_OP_pread64, 0)), "(unknown folder)") == 0);
+}
+
 CASE(level_off)
 {
 	struct fake_daemon *d = harness_start(&(struct fake_options){.off = true}, NULL);
@@ -432,6 +565,23 @@ CASE(mappings)
 	hr_end(&op, 0, 0);
 }
 
+/* Each range without a place counts as one lost munmap. */
+CASE(more_mappings_than_places)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	char *base = (char *)(uintptr_t)0x10000000;
+
+	harness_attach();
+	for (size_t i = 0; i < 4096; i++)
+		hr_map_add(base + 4 * i * PAGE, 3 * PAGE, 64);
+	CHECK(fake_lost(d, HR_OP_munmap).count == 0);
+	hr_map_add(base - PAGE, PAGE, 64);
+	hr_map_remove(base + PAGE, PAGE); /* two ranges remain of one */
+	CHECK(hr_map_find(base - PAGE) == HR_FILE_IGNORED);
+	CHECK(hr_map_find(base) == 64 && hr_map_find(base + 2 * PAGE) == HR_FILE_IGNORED);
+	CHECK(fake_lost(d, HR_OP_munmap).count == 2);
+}
+
 static void *opens(void *arg)
 {
 	(void)arg;
@@ -480,11 +630,19 @@ int main(void)
 	    cmocka_unit_test(deselected),
 	    cmocka_unit_test(late_daemon),
 	    cmocka_unit_test(last_chance),
+	    cmocka_unit_test(last_chance_before_leaving),
+	    cmocka_unit_test(map_that_cannot_be_used),
+	    cmocka_unit_test(socket_path_that_is_too_long),
+	    cmocka_unit_test(longest_wait),
+	    cmocka_unit_test(attach_lock_is_held),
+	    cmocka_unit_test(without_proc),
+	    cmocka_unit_test(no_buffer),
 	    cmocka_unit_test(level_off),
 	    cmocka_unit_test(monotonic_clock),
 	    cmocka_unit_test(high_descriptors),
 	    cmocka_unit_test(counted_calls),
 	    cmocka_unit_test(mappings),
+	    cmocka_unit_test(more_mappings_than_places),
 	    cmocka_unit_test(descriptors_taken),
 	};
 
