@@ -47,11 +47,11 @@ bool hr__interned_init(void)
 
 	if (__atomic_load_n(&store, __ATOMIC_ACQUIRE) != NULL)
 		return true;
-	if (hr__image.quiet)
+	fresh = hr__image.quiet ? NULL : hr__sys_reserve(sizeof(*fresh));
+	if (fresh == NULL) {
+		hr__counters_region(); /* the program has regions; their number stays unknown */
 		return false;
-	fresh = hr__sys_reserve(sizeof(*fresh));
-	if (fresh == NULL)
-		return false;
+	}
 	/* Release: pairs with the acquire loads. If another thread was first, frees this memory. */
 	if (!__atomic_compare_exchange_n(&store, &none, fresh, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE))

@@ -291,6 +291,25 @@ CASE(itt_null)
 	CHECK(told(d, "", "thread_name", "") == 1);
 }
 
+/* The events that the table has no place for: each start is a lost region. */
+CASE(itt_too_many_events)
+{
+	struct fake_daemon *d = start_itt();
+	char name[16];
+	int event = 1;
+
+	harness_attach();
+	for (int i = 0; event != 0 && i < 2000; i++) {
+		snprintf(name, sizeof(name), "event %d", i);
+		event = event_create(name, 100);
+	}
+	for (int i = 0; i < 5; i++) {
+		event_start(event);
+		event_end(event);
+	}
+	CHECK(strcmp(name, "event 1024") == 0 && fake_lost(d, HR_CTL_REGION).count == 5);
+}
+
 /* An event's name has a length, and behind it there may be no memory. */
 CASE(itt_name_at_the_end)
 {
@@ -342,6 +361,7 @@ int main(void)
 	    cmocka_unit_test(nvtx_null),	   cmocka_unit_test(nvtx_null_handles),
 	    cmocka_unit_test(nvtx_no_room),	   cmocka_unit_test(itt_null),
 	    cmocka_unit_test(itt_name_at_the_end), cmocka_unit_test(itt_fork),
+	    cmocka_unit_test(itt_too_many_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "shim/regions/intern.h"
+
 #define THREADS 4
 #define TURNS	(20000 / SLOWER)
 
@@ -261,6 +263,36 @@ CASE(deepest)
 	CHECK(fake_ring(d, 0, 0, 0)->region_depth == HR_REGION_DEEPEST - 1 && lost(d) == 6);
 }
 
+/* ---- without memory ---------------------------------------------------------------------------------------- */
+
+/* The ring has no room for the name, and for the region. */
+CASE(full_ring)
+{
+	const struct fake_options o = {.rings = 1, .most_maps = 1, .slots_log2 = 8};
+	struct fake_daemon *d = harness_start(&o, "HEADRACE_ON_FULL=drop", NULL);
+	char buf[8];
+	int fd = harness_attach();
+
+	fake_pause(d, true);
+	while (fake_lost(d, HR_OP_pread64).count == 0)
+		t_pread(fd, buf, 8, 0);
+	api()->begin(&a);
+	api()->end(NULL);
+	CHECK(lost(d) == 1);
+	fake_pause(d, false);
+	CHECK(regions(d) == 0);
+}
+
+/* NVTX and ITT have no memory for their names: one region at least is lost. */
+CASE(no_memory_for_names)
+{
+	struct fake_daemon *d = start();
+
+	api()->mark(&a, NULL);
+	hr_before_seccomp();
+	CHECK(!hr__interned_init() && lost(d) == 1);
+}
+
 /* ---- children on the parent's memory --------------------------------------------------------------------- */
 
 static uint64_t parents;
@@ -340,12 +372,19 @@ CASE(vfork_child)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(kinds_of_names),	cmocka_unit_test(null),
-	    cmocka_unit_test(steps_of_threads), cmocka_unit_test(steps_of_handlers),
-	    cmocka_unit_test(no_ring),		cmocka_unit_test(strays),
-	    cmocka_unit_test(detached),		cmocka_unit_test(deep_and_dead),
-	    cmocka_unit_test(deepest),		cmocka_unit_test(shared_thread),
+	    cmocka_unit_test(kinds_of_names),
+	    cmocka_unit_test(null),
+	    cmocka_unit_test(steps_of_threads),
+	    cmocka_unit_test(steps_of_handlers),
+	    cmocka_unit_test(no_ring),
+	    cmocka_unit_test(strays),
+	    cmocka_unit_test(detached),
+	    cmocka_unit_test(deep_and_dead),
+	    cmocka_unit_test(deepest),
+	    cmocka_unit_test(shared_thread),
 	    cmocka_unit_test(vfork_child),
+	    cmocka_unit_test(full_ring),
+	    cmocka_unit_test(no_memory_for_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
