@@ -224,6 +224,19 @@ class NoPreload(harness.Case):
             self.assertEqual(self.summary()["data"]["read_bytes"], 5)
             self.assert_complete(done)
 
+    def test_not_counted(self):
+        """What docs/shim.md lists: a start without a wrapper, a search in PATH, a notice without a descriptor."""
+        program = self.compile("int main(void) { return 7; }", "-static")
+        full = f"import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); os.execve('{program}', ['program'], {{}})"
+        for number, (status, *command) in enumerate((
+                (7, PYTHON, "-c", f"import os; os.execve(os.open('{program}', os.O_RDONLY), ['program'], {{}})"),
+                (7, "env", f"PATH={self.dir}", "program"),
+                (7, PYTHON, "-c", full))):
+            self.store = os.path.join(self.dir, f"store{number}")
+            done = self.run_it("--", *command)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual(self.summary()["missing"]["losses"], [])
+
     def test_nothing_is_missing(self):
         for number, (status, *command) in enumerate((
                 (0, "bash", "-c", f"for i in $(seq 20); do {CAT} {self.input}; done"),

@@ -124,6 +124,25 @@ assert os.waitpid(pid, 0)[1] == 0
                 self.assertEqual(counted + lost, 20 + attached, (how, attached))
 
 
+    def test_calls_that_fail(self):
+        """A descriptor stays in the table if a call that would replace or close it fails."""
+        self.run_it("""
+a = os.open(A, os.O_RDONLY)
+assert libc.dup2(a + 100, a) == -1
+read(a, 20)
+assert libc.close_range(3, a, 0x80) == -1
+read(a, 20)
+""", a=40)
+
+    def test_files_that_libc_opens_in_a_child(self):
+        """posix_spawn opens them without a wrapper; the new program reads them."""
+        traced = self.run_it("""
+pid = os.posix_spawn("/usr/bin/head", ["head", "-c", "50"], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 0, A, os.O_RDONLY, 0)])
+assert os.waitpid(pid, 0)[1] == 0
+""", a=1)
+        self.assertEqual(traced.sql("SELECT op FROM events WHERE class = 'open' AND scope = 'data'"), [])
+
+
 class Libraries(Outside):
     """Libraries that call libc in a way of their own, or define its names for themselves."""
 
@@ -253,6 +272,18 @@ class Memory(Outside):
         for limit in 2000, 4000, 17000, 20000:
             traced = self.headrace(["/bin/sh", "-c", f'ulimit -d {limit}; exec "$0" "$1"', program, self.files[0]])
             self.assertEqual(self.reads(traced), {self.files[0]: 10}, limit)
+
+    def test_one_free_descriptor(self):
+        """headraced's answer has two, so the process gets no session, but its hello brings its counts."""
+        traced = self.run_it("""
+import resource
+a = os.open("/dev/null", os.O_RDONLY)
+os.close(a)
+resource.setrlimit(resource.RLIMIT_NOFILE, (a + 2, a + 2))
+fd = os.open(A, os.O_RDONLY); assert fd == a
+read(fd, 100)
+""")
+        self.assertEqual(self.lost(traced), {"detached": 101, "unattached": 1})
 
     def without(self, number, *argv):
         return self.headrace([harness.PYTHON, "-S", "-c", WITHOUT, str(number), *argv], HEADRACE_SECCOMP="allow")

@@ -2,6 +2,7 @@
 /* fork, vfork, and what children can do when they cannot attach. */
 #include "tests/shim/core/harness.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -341,6 +342,20 @@ static const char *path_of(struct fake_daemon *d, uint16_t op, bool second)
 	return "(none)";
 }
 
+/* No later attempt is possible: the totals stay in the process. */
+CASE(quiet_without_a_daemon)
+{
+	struct fake_daemon *d = harness_start(&(struct fake_options){.status = -EACCES}, NULL);
+
+	harness_file("a", 64);
+	hr_before_seccomp();
+	CHECK(hr__wiped.attempts == 1 && hr__wiped.nonce == 0);
+	t_close(t_open("a", O_RDONLY));
+	hr__ring_last_chance();
+	CHECK(hr__wiped.attempts == 1 && hr__wiped.counters[HR_OP_open].count == 1);
+	CHECK(fake_sessions(d) == 0);
+}
+
 /* Success proves that a path is readable. */
 CASE(quiet_paths)
 {
@@ -418,8 +433,8 @@ int main(void)
 	    cmocka_unit_test(grandchildren),	   cmocka_unit_test(vfork_child),
 	    cmocka_unit_test(shared_thread),	   cmocka_unit_test(strays),
 	    cmocka_unit_test(quiet_after_seccomp), cmocka_unit_test(vfork_child_exchanges),
-	    cmocka_unit_test(quiet_paths),	   cmocka_unit_test(quiet_vfork),
-	    cmocka_unit_test(refused_seccomp),
+	    cmocka_unit_test(quiet_paths),	   cmocka_unit_test(quiet_without_a_daemon),
+	    cmocka_unit_test(quiet_vfork),	   cmocka_unit_test(refused_seccomp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -419,6 +419,20 @@ CASE(without_proc)
 	CHECK(fake_item(fake_session(d, 0), HR_ITEM_ARGV, 0, buf, sizeof(buf)) == -1);
 }
 
+/* Its close was not seen, and a pipe has its number: the table cannot know. */
+CASE(descriptor_made_again)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	int fd = harness_attach(), pipes[2];
+	char byte = 0;
+
+	close(fd);
+	CHECK(pipe2(pipes, O_CLOEXEC) == 0 && pipes[0] == fd && write(pipes[1], &byte, 1) == 1);
+	CHECK(t_read(fd, &byte, 1) == 1);
+	fake_settle(d);
+	CHECK(strstr(path_of(d, nth(d, HR_OP_read, 0)), "/a") != NULL);
+}
+
 /* A descriptor that the table lacks, while other threads have all buffers for paths. */
 CASE(no_buffer)
 {
@@ -637,6 +651,7 @@ int main(void)
 	    cmocka_unit_test(attach_lock_is_held),
 	    cmocka_unit_test(without_proc),
 	    cmocka_unit_test(no_buffer),
+	    cmocka_unit_test(descriptor_made_again),
 	    cmocka_unit_test(level_off),
 	    cmocka_unit_test(monotonic_clock),
 	    cmocka_unit_test(high_descriptors),
