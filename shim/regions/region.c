@@ -289,6 +289,8 @@ void hr__regions_end_dead(struct hr_ring_hdr *ring)
 		if (ring->regions[depth].key != 0)
 			region_record(ring, &ring->regions[depth], (int32_t)depth, end,
 				      HR_REGION_IS_OPEN, NULL);
+		else /* its name found no room */
+			hr__counters_region();
 		__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
 	}

@@ -283,6 +283,36 @@ CASE(full_ring)
 	CHECK(regions(d) == 0);
 }
 
+static void *begins_in_full_ring(void *daemon)
+{
+	struct fake_daemon *d = daemon;
+	char buf[8];
+	int fd = harness_attach();
+
+	fake_pause(d, true);
+	while (fake_lost(d, HR_OP_pread64).count == 0)
+		t_pread(fd, buf, 8, 0);
+	api()->begin(&a);
+	return NULL;
+}
+
+/* The thread ends before the region does, and before the name finds room. */
+CASE(full_ring_of_the_dead)
+{
+	const struct fake_options o = {.rings = 1, .most_maps = 1, .slots_log2 = 8};
+	struct fake_daemon *d = harness_start(&o, "HEADRACE_ON_FULL=drop", NULL);
+	pthread_t t;
+
+	pthread_create(&t, NULL, begins_in_full_ring, d);
+	pthread_join(t, NULL);
+	CHECK(lost(d) == 0);
+	fake_pause(d, false);
+	fake_settle(d);
+	while (hr__ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
+		usleep(1000);
+	CHECK(lost(d) == 1 && regions(d) == 0);
+}
+
 /* NVTX and ITT have no memory for their names: one region at least is lost. */
 CASE(no_memory_for_names)
 {
@@ -384,6 +414,7 @@ int main(void)
 	    cmocka_unit_test(shared_thread),
 	    cmocka_unit_test(vfork_child),
 	    cmocka_unit_test(full_ring),
+	    cmocka_unit_test(full_ring_of_the_dead),
 	    cmocka_unit_test(no_memory_for_names),
 	};
 
