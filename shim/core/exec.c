@@ -132,7 +132,7 @@ static bool changes_user(const char *path)
 /* Whether the library is not loaded into the program with the right environment. */
 static bool refuses_shim(const char *path, uint32_t *flags)
 {
-	struct headers h;
+	struct headers h = {.have = 0};
 
 	if (!headers_read(&h, path))
 		return false;

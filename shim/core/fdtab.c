@@ -310,7 +310,7 @@ hr_file hr__fd_resolve(int fd)
 
 void hr__fdtab_resolve_open(void)
 {
-	_Alignas(struct dirent64) char names[2048];
+	_Alignas(struct dirent64) char names[2048] = {0};
 	long dir = HR_SYS4(openat, AT_FDCWD, "/proc/thread-self/fd",
 			   O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	long bytes;

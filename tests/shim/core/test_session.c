@@ -391,6 +391,7 @@ CASE(attach_lock_is_held)
 	CHECK(fake_sessions(d) == 0 && hr__wiped.counters[HR_OP_open].count == 1);
 	hr__wiped.lock = 0;
 	harness_attach();
+	fake_settle(d);
 	CHECK(hello_counts(d, 0, HR_OP_open) == 1);
 }
 
