@@ -35,7 +35,19 @@ struct sample {
 	unsigned opens, examinations, reads; /* numbers; reads: of each open */
 	uint64_t open_ns, examine_ns, read_ns;
 	uint64_t read_bytes;
-	uint64_t cpu_ns, sleep_ns, lock_ns, network_ns;
+	uint64_t cpu_ns, sleep_ns, lock_ns, network_ns, core_ns, fault_ns;
+};
+
+/* What the training thread does besides. */
+enum extra {
+	NO_EXTRA,
+	LISTS,	    /* examines files before the first loop */
+	READS,	    /* in each step */
+	SYNCS,	    /* in each step */
+	COMPUTES,   /* in each step, besides backward() */
+	VALIDATES,  /* in the later passes, instead of training */
+	RESTORES,   /* before the first loop */
+	CHECKPOINTS /* after each pass */
 };
 
 /* Decides what sample `i` of pass `pass` does, and which file of `files` it uses. */
@@ -49,6 +61,11 @@ static struct {
 	bool hidden;			   /* an accelerator hides the waits */
 	unsigned busy;	  /* for this share (in percent) of the time it is busy; 0: not known */
 	uint64_t step_ns; /* the training thread takes so long for a batch */
+	unsigned cpus, quota_milli;
+	uint64_t start_ns;    /* of the workers, in each pass */
+	uint64_t handover_ns; /* of a batch */
+	unsigned others;      /* cores that other threads of the training process use */
+	enum extra extra;
 	const char *says; /* what the text of the diagnosis contains; NULL: not examined */
 } plan;
 
@@ -66,15 +83,16 @@ static void op(unsigned worker, uint16_t what, unsigned file, uint64_t *at, uint
 	       int64_t offset, int64_t ret)
 {
 	assert_true(n_ops < OPS_MAX);
-	ops[n_ops++] = (struct hr_event){.start_ns = FIX_BOOT_NS + *at,
-					 .dur_ns = ns,
-					 .task = worker,
-					 .op = what,
-					 .file = file + 1,
-					 .fd = 5,
-					 .offset = offset,
-					 .asked = what == HR_OP_read ? 1u << 20 : HR_ASKED_NONE,
-					 .ret = ret};
+	ops[n_ops++] = (struct hr_event){
+	    .start_ns = FIX_BOOT_NS + *at,
+	    .dur_ns = ns,
+	    .task = worker,
+	    .op = what,
+	    .file = file + 1,
+	    .fd = 5,
+	    .offset = offset,
+	    .asked = what == HR_OP_read || what == HR_OP_mmap ? 1u << 20 : HR_ASKED_NONE,
+	    .ret = ret};
 	*at += ns + 1000;
 }
 
@@ -106,7 +124,9 @@ static uint64_t make_sample(unsigned worker, unsigned file, const struct sample 
 		}
 		op(worker, HR_OP_close, file, &at, 2 * US, HR_OFFSET_NONE, 0);
 	}
-	return at + s->cpu_ns + s->sleep_ns + s->lock_ns + s->network_ns;
+	if (s->fault_ns > 0)
+		op(worker, HR_OP_mmap, file, &at, US, 0, 1 << 20);
+	return at + s->cpu_ns + s->sleep_ns + s->lock_ns + s->network_ns + s->core_ns + s->fault_ns;
 }
 
 static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
@@ -124,6 +144,46 @@ static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, con
 	if (args != NULL)
 		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
 	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+/* A range of the training thread; `domain` is NULL: none. */
+static void range(const char *domain, const char *name, uint64_t from, uint64_t to)
+{
+	struct hr_region g = {.proc = TRAINS,
+			      .tid = TRAINS,
+			      .kind = HR_REGION_RANGE,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + from,
+			      .dur_ns = to - from,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN};
+
+	if (domain != NULL)
+		assert_int_equal(hr_regions_text(regions, domain, strlen(domain), &g.domain), 0);
+	assert_int_equal(hr_regions_text(regions, name, strlen(name), &g.name), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+/* What the training thread does in a step that begins at `at`. */
+static void make_extra(unsigned file, uint64_t at)
+{
+	uint64_t t = at + 100 * US;
+
+	if (plan.extra == READS)
+		op(WORKERS, HR_OP_read, file, &t, 15 * MS, 0, 1 << 20);
+	if (plan.extra == SYNCS)
+		op(WORKERS, HR_OP_fsync, file, &t, 15 * MS, HR_OFFSET_NONE, 0);
+	if (plan.extra == COMPUTES)
+		range("torch", "backward", at, at + MS);
+}
+
+/* What it does between two passes. Returns when it ends. */
+static uint64_t make_pause(uint64_t at)
+{
+	if (plan.extra != CHECKPOINTS)
+		return at;
+	region(TRAINS, HR_REGION_CHECKPOINT, at, at + 400 * MS, "{\"path\":\"/scratch/save.pt\"}");
+	return at + 400 * MS;
 }
 
 /* NVML's answer at the end of a step, of the time since the one before. */
@@ -149,8 +209,13 @@ static void busy_mark(uint64_t since, uint64_t at)
 /* One pass as torch does it, from `at` on; returns its end. */
 static uint64_t make_pass(unsigned pass, uint64_t at)
 {
-	uint64_t idle[WORKERS] = {at, at}, received[BATCHES], created = at, marked = at;
-	char args[256];
+	uint64_t idle[WORKERS], received[BATCHES], created = at + plan.start_ns, marked = at;
+	unsigned loader = plan.extra == VALIDATES && pass > 0;
+	char args[320];
+
+	if (plan.start_ns > 0)
+		range(NULL, "DataLoader.__iter__", at, created);
+	at = idle[0] = idle[1] = created;
 
 	for (unsigned i = 0; i < BATCHES; i++) {
 		unsigned worker = i % WORKERS, ahead = WORKERS * PREFETCH, file = i % plan.files;
@@ -161,19 +226,27 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		idle[worker] = make_sample(worker, file, &s, from);
 		snprintf(
 		    args, sizeof(args),
-		    "{\"loader\":0,\"worker\":%u,\"batch\":%u,\"cpu_ns\":%llu,\"sleep_ns\":%llu,"
-		    "\"network_ns\":%llu,\"lock_ns\":%llu}",
-		    worker, i, (unsigned long long)s.cpu_ns, (unsigned long long)s.sleep_ns,
-		    (unsigned long long)s.network_ns, (unsigned long long)s.lock_ns);
+		    "{\"loader\":%u,\"worker\":%u,\"batch\":%u,\"cpu_ns\":%llu,\"sleep_ns\":%llu,"
+		    "\"network_ns\":%llu,\"lock_ns\":%llu,\"core_wait_ns\":%llu,\"major_faults\":%"
+		    "u}",
+		    loader, worker, i, (unsigned long long)s.cpu_ns, (unsigned long long)s.sleep_ns,
+		    (unsigned long long)s.network_ns, (unsigned long long)s.lock_ns,
+		    (unsigned long long)s.core_ns, (unsigned)(s.fault_ns / (5 * MS)));
 		region(WORKER + worker, HR_REGION_FETCH, from, idle[worker], args);
-		received[i] = (idle[worker] > at ? idle[worker] : at) + 100 * US;
+		received[i] = (idle[worker] > at ? idle[worker] : at) + plan.handover_ns;
 		snprintf(
 		    args, sizeof(args),
-		    "{\"loader\":0,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%u%s}",
-		    WORKERS, PREFETCH, i, plan.hidden ? ",\"hidden\":true" : "");
+		    "{\"loader\":%u,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%"
+		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s}",
+		    loader, WORKERS, PREFETCH, i, (unsigned long long)plan.step_ns,
+		    (unsigned long long)plan.step_ns,
+		    (unsigned long long)(plan.others * plan.step_ns),
+		    plan.hidden ? ",\"hidden\":true" : "");
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
+		make_extra(file, received[i]);
 		at = received[i] + plan.step_ns;
-		region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
+		if (loader == 0)
+			region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
 		if (plan.busy > 0 && i % 4 == 3) {
 			busy_mark(marked, at);
 			marked = at;
@@ -205,7 +278,8 @@ static void send_processes(struct fixture__stream *s, uint64_t end)
 		headrace__process__init(&rows[i]);
 		rows[i].proc = TRAINS + i;
 		rows[i].pid = (int32_t)i + 1;
-		rows[i].cpus = 8;
+		rows[i].cpus = plan.cpus;
+		rows[i].cpu_quota_milli = plan.quota_milli;
 		rows[i].start_ns = FIX_BOOT_NS;
 		rows[i].end_ns = FIX_BOOT_NS + end;
 		rows[i].parent_proc = i > 0 ? TRAINS : 0;
@@ -266,14 +340,23 @@ static int by_end(const void *a, const void *b)
 
 static void fill(struct fixture__stream *s)
 {
-	static const struct hr_task tasks[] = {{WORKER, WORKER}, {WORKER + 1, WORKER + 1}};
+	static const struct hr_task tasks[] = {
+	    {WORKER, WORKER}, {WORKER + 1, WORKER + 1}, {TRAINS, TRAINS}};
 	uint64_t at = LOOP_NS;
 
 	n_ops = 0;
 	n_served = 0;
 	assert_int_equal(hr_regions_new(&regions), 0);
+	if (plan.extra == LISTS) {
+		uint64_t t = MS;
+
+		for (unsigned i = 0; i < 40; i++)
+			op(WORKERS, HR_OP_stat, i, &t, 10 * MS, HR_OFFSET_NONE, 0);
+	}
+	if (plan.extra == RESTORES)
+		region(TRAINS, HR_REGION_RESTORE, MS, 401 * MS, "{}");
 	for (unsigned pass = 0; pass < plan.passes; pass++)
-		at = make_pass(pass, at) + MS;
+		at = make_pause(make_pass(pass, at)) + MS;
 	if (plan.passes == 0)
 		at = make_steps(at);
 	if (plan.killed) { /* while both wait; their open regions have no args */
@@ -284,21 +367,38 @@ static void fill(struct fixture__stream *s)
 	send_files(s);
 	qsort(ops, n_ops, sizeof(*ops), by_end);
 	if (n_ops > 0)
-		fixture__send_events(s, ops, n_ops, tasks, WORKERS);
+		fixture__send_events(s, ops, n_ops, tasks, WORKERS + 1);
 	fixture__send_regions(s, regions);
 }
 
 /* Prints what the queries answer about the job with this first finding. */
 static void print_job(const char *finding)
 {
-	static const char *const queries[][3] = {
-	    {"diagnosis", "top=9"},	      {"input-wait"},		{"workers"},
-	    {"blame", "by=folder"},	      {"blame", "by=op"},	{"what-if", "workers=4"},
-	    {"what-if", "io=0.5", "cores=1"}, {"forecast", "best=true"}};
+	static const char *const queries[][3] = {{"diagnosis", "top=9"},
+						 {"what-if", "mount=/scratch=/data"},
+						 {"what-if", "cached=10MiB", "reads=64KiB"},
+						 {"what-if", "batch=4", "checkpoint=async"},
+						 {"input-wait"},
+						 {"workers"},
+						 {"blame", "by=folder"},
+						 {"blame", "by=op"},
+						 {"what-if", "workers=4"},
+						 {"what-if", "io=0.5", "cores=1"},
+						 {"forecast", "best=true"}};
 
 	fprintf(printed, "== %.*s\n", (int)strcspn(finding, "\n"), finding);
 	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
 		fixture_print(&fix, printed, queries[i][0], queries[i][1], queries[i][2], 9);
+}
+
+static void usual_plan(void)
+{
+	plan.busy = plan.quota_milli = plan.others = 0;
+	plan.step_ns = STEP_NS;
+	plan.cpus = 8;
+	plan.start_ns = 0;
+	plan.handover_ns = 100 * US;
+	plan.extra = NO_EXTRA;
 }
 
 /* Makes the job, and compares its first finding: cause, object, mount and worker, separated by commas. */
@@ -357,8 +457,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 	assert_int_equal(fixture_teardown(&state), 0);
 	plan.on_scratch = NULL;
 	plan.serial = plan.hidden = plan.killed = plan.linked = false;
-	plan.busy = 0;
-	plan.step_ns = STEP_NS;
+	usual_plan();
 }
 
 /* ---- jobs ---- */
@@ -524,7 +623,7 @@ static struct sample computes(unsigned pass, unsigned i, unsigned worker, unsign
 static void files_and_mounts(void **state)
 {
 	(void)state;
-	plan.step_ns = STEP_NS;
+	usual_plan();
 	expect(quick_sample, 40, 2, "nothing,,,\n");
 	expect(latency, 40, 2, "slow_reads,/data/set/,/data,\n");
 	plan.linked = true;
@@ -581,6 +680,70 @@ static void workers(void **state)
 	expect(computes, 40, 2, "few_workers,,,\n");
 }
 
+static struct sample waits_for_cores(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = computes(pass, i, worker, file);
+
+	s.cpu_ns = 5 * MS;
+	s.core_ns = 15 * MS;
+	return s;
+}
+
+static struct sample mapped(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.fault_ns = 20 * MS;
+	return s;
+}
+
+static void cores(void **state)
+{
+	(void)state;
+	plan.cpus = 1;
+	expect(computes, 40, 2, "few_cores,,,\n");
+	plan.cpus = 2;
+	expect(waits_for_cores, 40, 2, "disturbed,,,\n");
+	plan.quota_milli = 500;
+	expect(waits_for_cores, 40, 2, "few_cores,,,\n");
+	plan.others = 6;
+	plan.step_ns = 8 * MS;
+	expect(waits_for_cores, 40, 2, "disturbed,,,\n");
+	plan.others = 6;
+	plan.step_ns = 8 * MS;
+	expect(computes, 40, 2, "few_workers,,,\n");
+	expect(mapped, 40, 2, "mapped_files,/data/set/,/data,\n");
+}
+
+static void the_training_thread(void **state)
+{
+	(void)state;
+	plan.start_ns = 300 * MS;
+	expect(quick_sample, 40, 2, "worker_start,,,\n");
+	plan.start_ns = 300 * MS;
+	expect(quick_sample, 40, 1, "worker_start,,,\n");
+	plan.handover_ns = 20 * MS;
+	expect(quick_sample, 40, 2, "handover,,,\n");
+	plan.extra = LISTS;
+	expect(quick_sample, 40, 2, "listing,/data/set/,,\n");
+	plan.step_ns = 18 * MS;
+	plan.extra = READS;
+	expect(quick_sample, 40, 2, "own_io,/data/set/f00,,\n");
+	plan.step_ns = 18 * MS;
+	plan.extra = SYNCS;
+	expect(quick_sample, 40, 2, "sync,/data/set/f00,,\n");
+	plan.step_ns = 18 * MS;
+	plan.extra = COMPUTES;
+	expect(quick_sample, 40, 2, "heavy_main,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.extra = VALIDATES;
+	expect(quick_sample, 40, 4, "validation,,,\n");
+	plan.extra = RESTORES;
+	expect(quick_sample, 40, 2, "restore,,,\n");
+	plan.extra = CHECKPOINTS;
+	expect(quick_sample, 40, 2, "checkpoint,/scratch/save.pt,,\n");
+}
+
 static void steps_without_a_loader(void **state)
 {
 	(void)state;
@@ -602,6 +765,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(files_and_mounts),
 	    cmocka_unit_test(ways_to_read),
 	    cmocka_unit_test(workers),
+	    cmocka_unit_test(cores),
+	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(all_texts_and_numbers),
 	};
