@@ -153,11 +153,6 @@ static int folder_skip(struct hr__ingest_stream *s, uint64_t mark)
 	return r;
 }
 
-static bool folder_last_crc(const struct hr__ingest_stream *s, uint32_t *ret)
-{
-	return hr_writer_last_crc(s->writer, ret);
-}
-
 static const char *folder_where(const struct hr__ingest_stream *s)
 {
 	return hr_writer_dir(s->writer);
@@ -267,7 +262,6 @@ const struct hr__backend hr__backend_folder = {
     .load = folder_load,
     .unload = folder_unload,
     .skip = folder_skip,
-    .last_crc = folder_last_crc,
     .append = folder_append,
     .commit = folder_commit,
     .write_state = folder_write_state,

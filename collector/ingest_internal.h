@@ -107,8 +107,6 @@ struct hr__backend {
 	 */
 	void (*forget)(struct hr__worker *w, struct hr__ingest_stream *s);
 	int (*skip)(struct hr__ingest_stream *s, uint64_t mark); /* see hr_writer_skip */
-	/* The checksum of frame `mark`. False: unknown. */
-	bool (*last_crc)(const struct hr__ingest_stream *s, uint32_t *ret);
 	/*
 	 * Takes a frame, and sets `mark`. -EALREADY: it is stored; -ERANGE: a gap; other errors: it
 	 * cannot be stored now.

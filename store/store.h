@@ -194,9 +194,6 @@ int hr_writer_dir_fd(const struct hr_writer *w);
 /* Returns the seq of the last frame; 0 for a new stream. */
 uint64_t hr_writer_mark(const struct hr_writer *w);
 
-/* Returns the checksum in the last frame's header. False: unknown (another writer sealed it). */
-bool hr_writer_last_crc(const struct hr_writer *w, uint32_t *ret);
-
 uint64_t hr_writer_bytes(const struct hr_writer *w);
 
 /*

@@ -347,21 +347,6 @@ uint64_t hr_writer_mark(const struct hr_writer *w)
 	return w->mark;
 }
 
-bool hr_writer_last_crc(const struct hr_writer *w, uint32_t *ret)
-{
-	const struct hr__frame_entry *last;
-	struct hr_frame_hdr h;
-
-	if (w->fd < 0 || w->index.n_frames == 0)
-		return false;
-	last = &w->index.frames[w->index.n_frames - 1];
-	if (hr__is_start_copy(last) || last->seq != w->mark ||
-	    pread(w->fd, &h, sizeof(h), (off_t)last->offset) != (ssize_t)sizeof(h))
-		return false;
-	*ret = h.crc32c;
-	return true;
-}
-
 uint64_t hr_writer_bytes(const struct hr_writer *w)
 {
 	return w->other_bytes + w->offset;

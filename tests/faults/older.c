@@ -26,7 +26,6 @@ int older_pack(const Headrace__Wire *msg, uint8_t **ret_buf, size_t *ret_bytes)
 	} else if (msg->body_case == HEADRACE__WIRE__BODY_OPEN) {
 		open = *msg->open;
 		open.first_seq = open.last_seq = 0;
-		open.frame_crc32c = 0;
 		older.open = &open;
 	}
 	return plain_pack(&older, ret_buf, ret_bytes);
