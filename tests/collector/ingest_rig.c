@@ -113,26 +113,41 @@ struct hr_stream_id ingest_stream(const char *node)
 	    .cluster = "c", .job = "7", .node = node, .boot_id = "b", .instance = 1};
 }
 
-void end_open_as(struct rig *rig, struct end *e, const char *node, uint16_t secret,
-		 const struct hr_ingest_right *right, uint64_t first, uint64_t last)
+Headrace__Open ingest_open(const char *node)
 {
+	static uint8_t secret[16];
 	Headrace__Open o = HEADRACE__OPEN__INIT;
-	uint8_t bytes[16];
 
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = secret >> i & 1;
-	*e = (struct end){.rig = rig};
 	o.cluster = "c";
 	o.job = "7";
 	o.node = (char *)node;
 	o.boot_id = "b";
 	o.instance = 1;
-	o.secret = (ProtobufCBinaryData){sizeof(bytes), bytes};
-	o.first_seq = first;
-	o.last_seq = last;
-	assert_int_equal(hr_ingest_open(rig->in, e, &o, right, &e->channel), 0);
+	o.secret = (ProtobufCBinaryData){sizeof(secret), secret};
+	for (unsigned i = 0; i < sizeof(secret); i++)
+		secret[i] = 5 >> i & 1;
+	return o;
+}
+
+void end_try(struct rig *rig, struct end *e, const Headrace__Open *o,
+	     const struct hr_ingest_right *right)
+{
+	*e = (struct end){.rig = rig};
+	assert_int_equal(hr_ingest_open(rig->in, e, o, right, &e->channel), 0);
 	while (e->opened == 0 && e->nacks == 0)
 		ingest_listen(rig);
+}
+
+void end_open_as(struct rig *rig, struct end *e, const char *node, uint16_t secret,
+		 const struct hr_ingest_right *right, uint64_t first, uint64_t last)
+{
+	Headrace__Open o = ingest_open(node);
+
+	for (unsigned i = 0; i < o.secret.len; i++)
+		o.secret.data[i] = secret >> i & 1;
+	o.first_seq = first;
+	o.last_seq = last;
+	end_try(rig, e, &o, right);
 }
 
 void end_open(struct rig *rig, struct end *e, const char *node, uint64_t mark)

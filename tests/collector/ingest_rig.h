@@ -43,6 +43,11 @@ void ingest_listen(struct rig *rig); /* waits for answers, and takes them */
 extern const struct hr_ingest_right ingest_anything;
 struct hr_stream_id ingest_stream(const char *node);
 
+/* A stream with secret 5; the secret is overwritten by the next call. */
+Headrace__Open ingest_open(const char *node);
+void end_try(struct rig *rig, struct end *e, const Headrace__Open *o,
+	     const struct hr_ingest_right *right); /* opens it, and waits for the answer */
+
 /*
  * Opens, and waits for what is answered; end_open: with secret 5 and any right, and it is at `mark`.
  * `secret`: each bit is a byte of the secret.

@@ -230,6 +230,78 @@ static void test_odd_opens(void **state)
 	frames_check(rig.store, "7", "../../x", 1);
 }
 
+static void refused(struct rig *rig, const Headrace__Open *o, const char *reason, const char *text)
+{
+	static struct end ends[8]; /* answers may come after the call */
+	static unsigned n;
+	struct end *e = &ends[n++ % 8];
+
+	end_try(rig, e, o, &ingest_anything);
+	assert_int_equal(e->opened, 0);
+	end_nacked(e, 1, reason);
+	assert_string_equal(e->text, text);
+	hr_ingest_close(e->channel);
+}
+
+/* The same stream is one of the same boot and cluster, with a whole secret. */
+static void test_wrong_opens(void **state)
+{
+	Headrace__Open o = ingest_open("n1");
+	struct rig rig;
+	struct end e, again[4];
+
+	ingest_start(&rig, state, &hr_ingest_defaults);
+	o.secret.len--;
+	refused(&rig, &o, "malformed", "the secret must have 16 bytes");
+	o = ingest_open("n1");
+	o.job = "";
+	refused(&rig, &o, "malformed", "a stream must have a job, a node and an instance");
+	o = ingest_open("n1");
+	o.instance = 0;
+	refused(&rig, &o, "malformed", "a stream must have a job, a node and an instance");
+	end_open(&rig, &e, "n1", 1);
+	end_losses(&e, 2, 4);
+	end_marked(&e, 4);
+	o = ingest_open("n1");
+	o.boot_id = "c";
+	refused(&rig, &o, "malformed", "the stream of job 7 on n1 has another boot or cluster");
+	o = ingest_open("n1");
+	o.cluster = "d";
+	refused(&rig, &o, "malformed", "the stream of job 7 on n1 has another boot or cluster");
+	o = ingest_open("n1");
+	o.first_seq = 6;
+	o.last_seq = 4;
+	refused(&rig, &o, "behind", "the store has frames up to 4, but the daemon has 6 to 4");
+	o.first_seq = 1;
+	o.last_seq = 3;
+	refused(&rig, &o, "behind", "the store has frames up to 4, but the daemon has 1 to 3");
+	/* None of them takes the stream from its daemon. */
+	end_losses(&e, 5, 5);
+	end_marked(&e, 5);
+	o.last_seq = 5; /* the daemon has exactly what is stored, or one frame more */
+	end_try(&rig, &again[0], &o, &ingest_anything);
+	assert_int_equal(again[0].mark, 5);
+	hr_ingest_close(again[0].channel);
+	o.first_seq = 6;
+	o.last_seq = 6;
+	end_try(&rig, &again[1], &o, &ingest_anything);
+	assert_int_equal(again[1].mark, 5);
+	hr_ingest_close(again[1].channel);
+	/* Another attempt, and another instance, are other streams. */
+	o = ingest_open("n1");
+	o.attempt = 1;
+	end_try(&rig, &again[2], &o, &ingest_anything);
+	assert_int_equal(again[2].mark, 1);
+	hr_ingest_close(again[2].channel);
+	o = ingest_open("n1");
+	o.instance = 2;
+	end_try(&rig, &again[3], &o, &ingest_anything);
+	assert_int_equal(again[3].mark, 1);
+	hr_ingest_close(again[3].channel);
+	hr_ingest_close(e.channel);
+	ingest_stop(&rig);
+}
+
 /* Failover: another collector has acknowledged what the daemon has forgotten. */
 static void test_begun_elsewhere(void **state)
 {
@@ -278,7 +350,7 @@ int main(void)
 	    T(test_takeover),	 T(test_denied_later),	    T(test_denied_of_a_run),
 	    T(test_users),	 T(test_id_of_a_scheduler), T(test_uid_of_a_node),
 	    T(test_malformed),	 T(test_odd_opens),	    T(test_begun_elsewhere),
-	    T(test_newer_kinds),
+	    T(test_newer_kinds), T(test_wrong_opens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
