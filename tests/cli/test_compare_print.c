@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_compare_print.c - all answers of `headrace compare` about trainings, against
+ * tests/cli/compare.txt
+ *
+ * To accept what the program prints now: test_compare_print print > tests/cli/compare.txt
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/compare/compare.h"
+#include "tests/compare/made_runs.h"
+
+#define GATES 6u
+
+static void add(struct made_side *s, const char *measure, int64_t rank, double value)
+{
+	made_side_add(
+	    s, (struct hr_measure){.measure = measure, .rank = rank, .piece = -1, .value = value});
+}
+
+static void nothing_differs(struct made_side *s, bool is_b)
+{
+	(void)is_b;
+	made_side_part(s, 0, "train", "wait_read", 3);
+}
+
+/* Rank 1 computes for longer, for which rank 0 waits; storage is slower; saves are larger. */
+static void slower(struct made_side *s, bool is_b)
+{
+	add(s, "processes", 1, 1);
+	add(s, "steps", 1, 100);
+	made_side_part(s, 1, "start", "imports", 2);
+	made_side_part(s, 1, "train", "compute", is_b ? 10 : 8);
+	made_side_part(s, 0, "train", "stall", is_b ? 2 : 0.01);
+	made_side_part(s, 0, "train", "wait_read", is_b ? 7 : 3);
+	made_side_reads(s, "img", 100, 1000, 65536, is_b ? 0.014 : 0.006);
+	add(s, "checkpoints", 0, 5);
+	add(s, "checkpoint_bytes", 0, is_b ? 1e9 : 5e8);
+	made_side_part(s, 0, "train", "checkpoint", is_b ? 2 : 1);
+}
+
+/* Half as many steps, with other settings; a rank more. */
+static void other_work(struct made_side *s, bool is_b)
+{
+	made_side_part(s, 0, "train", "wait_cpu", is_b ? 1 : 4);
+	made_side_add(s, (struct hr_measure){.measure = "setting",
+					     .name = "num_workers",
+					     .rank = -1,
+					     .piece = -1,
+					     .value = is_b ? 8 : 2});
+	if (!is_b)
+		return;
+	for (unsigned i = 0; i < MADE_RUNS; i++)
+		s->made[i].list[1].value = 50;
+	add(s, "processes", 3, 1);
+	made_side_part(s, 3, "train", "compute", 8);
+}
+
+static void print_case(FILE *to, const char *name, void (*fill)(struct made_side *, bool))
+{
+	static const char *const conditions[GATES] = {"wall > +5%",	  "wall < -5%",
+						      "input_wait > 1s",  "loop > +50%",
+						      "checkpoint > +1%", "bytes_read > +1%"};
+	static struct made_side sides[HR_COMPARE_SIDES];
+	struct hr_compare_side both[HR_COMPARE_SIDES];
+	struct hr_compare_runs *runs = calloc(HR_COMPARE_SIDES, sizeof(*runs));
+	struct hr_gate gates[GATES];
+	struct hr_comparison c;
+	struct hr_compare_answer answer = {&c, runs, gates, 0};
+
+	assert_non_null(runs);
+	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
+		made_side_init(&sides[i]);
+		fill(&sides[i], i == HR_COMPARE_B);
+		both[i] = made_side(&sides[i]);
+		runs[i].n = both[i].n;
+		for (size_t k = 0; k < both[i].n; k++) {
+			runs[i].runs[k] = both[i].runs[k];
+			runs[i].runs[k].store = i == HR_COMPARE_A ? "before" : "after";
+			runs[i].runs[k].job = "7";
+		}
+		runs[i].operand = i == HR_COMPARE_A ? "before" : "after";
+	}
+	assert_int_equal(hr_compare(both, &c), 0);
+	for (unsigned i = 0; i < GATES; i++) {
+		assert_true(hr_gate_parse(conditions[i], &gates[answer.n_gates]));
+		hr_gate_check(&gates[answer.n_gates++], &c);
+	}
+	fprintf(to, "== %s, text\n", name);
+	hr_compare_text(&answer, to);
+	fprintf(to, "== %s, JSON\n", name);
+	hr_compare_json(&answer, to);
+	fprintf(to, "== %s, Markdown\n", name);
+	hr_compare_markdown(&answer, to);
+	fprintf(to, "== %s, JUnit\n", name);
+	hr_compare_junit(&answer, to);
+	hr_comparison_done(&c);
+	free(runs);
+}
+
+static void print_all(FILE *to)
+{
+	print_case(to, "nothing differs", nothing_differs);
+	print_case(to, "slower", slower);
+	print_case(to, "other work", other_work);
+}
+
+static void all_answers(void **state)
+{
+	static char should[1 << 18];
+	char *is = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&is, &bytes), *from = fopen(HR_COMPARED, "re");
+
+	(void)state;
+	assert_non_null(from);
+	assert_true(fread(should, 1, sizeof(should) - 1, from) > 0);
+	fclose(from);
+	print_all(to);
+	fclose(to);
+	for (size_t i = 0, line = 1; i <= strlen(should); i++) {
+		if (is[i] != should[i])
+			fail_msg("%s, line %zu:\n--- is\n%.500s\n--- should be\n%.500s",
+				 HR_COMPARED, line, is + i, should + i);
+		line += is[i] == '\n';
+	}
+	free(is);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(all_answers)};
+
+	(void)argv;
+	if (argc == 1)
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	print_all(stdout);
+	return 0;
+}
