@@ -123,6 +123,83 @@ static void text_that_comes_elsewhere(void **state)
 	}
 }
 
+struct path_row {
+	uint32_t id;
+	uint64_t hash;
+	const char *path;
+};
+
+static void append_rows(struct hr_writer *w, const struct path_row *of, size_t n)
+{
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path rows[8], *list[8];
+
+	for (size_t i = 0; i < n; i++) {
+		headrace__path__init(&rows[i]);
+		rows[i].id = of[i].id;
+		rows[i].hash = of[i].hash;
+		rows[i].mount = 1;
+		rows[i].path =
+		    (ProtobufCBinaryData){strlen(of[i].path), (uint8_t *)(uintptr_t)of[i].path};
+		list[i] = &rows[i];
+	}
+	paths.n_rows = n;
+	paths.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
+	assert_int_equal(help_append(w, &frame, 0), 0);
+}
+
+/* Rows without text borrow it by their hashes, which are in no order, as ids need not be 1, 2, 3... */
+static void text_of_the_same_hash(void **state)
+{
+	static const struct path_row rows[] = {
+	    {3, 70, "/c"}, {5, 10, "/a"}, {6, 50, "/e"}, {9, 30, "/b"}, {20, 90, "/d"}};
+	static const struct path_row bare[] = {{40, 10, ""}, {41, 90, ""}, {43, 50, ""},
+					       {47, 70, ""}, {60, 30, ""}, {61, 20, ""},
+					       {62, 95, ""}, {63, 5, ""}};
+	const char *store = help_path(state, "s");
+	const struct hr_stream *s;
+	struct hr_file_info info;
+	struct hr_writer *w = help_writer(store, "n1");
+	struct hr_catalog *c;
+	size_t n;
+
+	append_rows(w, rows, 5);
+	append_rows(w, bare, 8);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		c = help_open(store, &s, &n);
+		for (unsigned i = 0; i < 5; i++) {
+			const char *path = NULL;
+
+			for (unsigned k = 0; k < 5; k++)
+				if (rows[k].hash == bare[i].hash)
+					path = rows[k].path;
+			assert_int_equal(hr_stream_file(s, bare[i].id, true, &info), 0);
+			assert_int_equal(info.path_bytes, 2);
+			assert_memory_equal(info.path, path, 2);
+			assert_int_equal(info.hash, bare[i].hash);
+			assert_int_equal(hr_stream_file(s, rows[i].id, true, &info), 0);
+			assert_memory_equal(info.path, rows[i].path, 2);
+		}
+		for (unsigned i = 5; i < 8; i++) /* no file with text has this hash */
+			assert_int_equal(hr_stream_file(s, bare[i].id, true, &info), -ENOENT);
+		assert_int_equal(hr_stream_file(s, 1, false, &info), -ENOENT);
+		assert_int_equal(hr_stream_file(s, 10, false, &info), -ENOENT);
+		assert_int_equal(hr_stream_file(s, 64, false, &info), -ENOENT);
+		assert_int_equal(hr_stream_file_number(s, 3), 1);
+		assert_int_equal(hr_stream_file_number(s, 63), 13);
+		assert_int_equal(hr_stream_file_at(s, 6, true, &info), 0);
+		assert_memory_equal(info.path, "/a", 2);
+		assert_int_equal(hr_stream_file_at(s, 0, true, &info), -ENOENT);
+		assert_int_equal(hr_stream_file_at(s, 14, true, &info), -ENOENT);
+		hr_catalog_free(c);
+		if (!sealed)
+			assert_int_equal(hr_writer_close(w), 0);
+	}
+}
+
 /* ---- many streams ---------------------------------------------------------------------------- */
 
 static void jobs_are_selected(void **state)
@@ -413,6 +490,7 @@ int main(void)
 	    TEST(many_segments),
 	    TEST(batches_come_back),
 	    TEST(text_that_comes_elsewhere),
+	    TEST(text_of_the_same_hash),
 	    TEST(jobs_are_selected),
 	    TEST(each_file_is_opened_once),
 	    TEST(other_jobs_are_not_opened),
