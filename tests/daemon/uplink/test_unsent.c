@@ -187,6 +187,40 @@ static void a_journal_is_waited_for(void **state)
 	rig_done(&rig);
 }
 
+/* A journal that no daemon has come back to for long enough is recovered, and its stream is sent. */
+static void an_orphan_is_recovered(void **state)
+{
+	struct hr_spool_live live;
+	struct fake *f;
+	struct rig rig;
+	char path[800];
+
+	rig_init(&rig, state);
+	rig_open_stream(&rig, "job");
+	assert_true(hr_spool_live(rig.spool, &live));
+	rig_done(&rig);
+	snprintf(path, sizeof(path), "%s/%s/journal", (char *)*state, live.folder);
+	assert_true(close(open(path, O_CREAT | O_WRONLY, 0600)) == 0);
+	for (int late = 0; late < 2; late++) {
+		rig_init(&rig, state);
+		rig.config.recover_ms = late ? 1 : 3600000;
+		f = rig_collector(&rig, (struct fake_options){.store = rig_store(&rig, "a")});
+		rig_start(&rig);
+		if (late) {
+			WAIT_FOR(&rig,
+				 ALL_SENT && now.sent_frames > 0 && now.waiting_journals == 0);
+			assert_int_equal(access(path, F_OK), -1);
+		} else {
+			WAIT_FOR(&rig, now.searches > 3 && now.waiting_journals == 1);
+			assert_int_equal(rig_stats(&rig).sent_frames, 0);
+			assert_int_equal(access(path, F_OK), 0);
+		}
+		fake_stop(f);
+		rig_done(&rig);
+	}
+	assert_int_equal(frame_disk_bytes(*state), 0);
+}
+
 /* ---- connections ------------------------------------------------------------------------------------ */
 
 static void a_silent_collector_is_left(void **state)
@@ -318,6 +352,7 @@ int main(void)
 	    CASE(a_stream_without_its_secret_is_set_aside),
 	    CASE(a_stream_that_never_began_is_removed),
 	    CASE(a_journal_is_waited_for),
+	    CASE(an_orphan_is_recovered),
 	    CASE(a_silent_collector_is_left),
 	    CASE(a_collector_that_acknowledges_nothing_is_left),
 	    CASE(a_collector_that_opens_nothing_is_left),
