@@ -289,6 +289,18 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT bytes, file_offset FROM events WHERE class IN ('read', 'write') ORDER BY start_ns"),
                          [(5, 0), (6, None), (1, None), (1, 2), (7, None), (8, 2), (9, 10)])
 
+    def test_copies(self):
+        """A copy has two files. It moves the position of each file whose offset it does not name."""
+        self.calls(('openat(AT_FDCWD, "/a", O_RDONLY)', 3), ('openat(AT_FDCWD, "/b", O_WRONLY)', 4), ("sendfile(4, 3, NULL, 100)", 100),
+                   ("copy_file_range(3, NULL, 4, NULL, 50, 0)", 50), ("copy_file_range(3, [10] => [17], 4, NULL, 7, 0)", 7),
+                   ("copy_file_range(3, NULL, 4, [0] => [5], 5, 0)", 5), ("sendfile(4, 3, [1000] => [1003], 3)", 3),
+                   ("sendfile(4, 3, NULL, 9)", "-1 EAGAIN (Try again)"), ('read(3, "", 1)', 1), ('write(4, "", 1)', 1))
+        self.assertEqual(self.query("SELECT op, path, path2, file_offset, asked, bytes FROM events WHERE class != 'open' ORDER BY start_ns"), [
+            ("sendfile", "/a", "/b", 0, 100, 100), ("copy_file_range", "/a", "/b", 100, 50, 50), ("copy_file_range", "/a", "/b", 10, 7, 7),
+            ("copy_file_range", "/a", "/b", 150, 5, 5), ("sendfile", "/a", "/b", 1000, 3, 3), ("sendfile", "/a", "/b", 155, 9, 0),
+            ("read", "/a", None, 155, 1, 1), ("write", "/b", None, 160, 1, 1)])
+        self.assertEqual(self.query("SELECT path, bytes_read, bytes_written FROM file_records ORDER BY path"), [("/a", 166, 0), ("/b", 0, 166)])
+
     def test_submitted_operations(self):
         said = self.calls(("io_uring_setup(8, {})", 3), ("io_uring_enter(3, 2, 0, 0, NULL, 8)", 2), ("io_uring_enter(3, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8)", 0),
                           ("io_submit(0x7f01, 1, [{aio_data=0}])", 1), ("io_submit(0x7f01, 0, [])", 0), ('access("/a", F_OK)', 0))
