@@ -79,13 +79,10 @@ static int write_snap(const struct hr_engine *e, struct hr_journal *j)
 {
 	size_t job_bytes = headrace__job_event__get_packed_size(e->job);
 	struct entry_snap *s = hr_journal_reserve(j, sizeof(*s) + job_bytes, HR_JOURNAL_SLACK);
-	struct hr_entry h;
 
 	if (!s)
 		return -ENOSPC;
-	h = s->h;
 	*s = (struct entry_snap){
-	    .h = h,
 	    .next_seq = e->next_seq,
 	    .last_proc = e->last_proc,
 	    .batch_number = e->batch_number,
