@@ -92,6 +92,41 @@ static void counts_each_operation_once(void **state)
 	rig_done(&r);
 }
 
+/* Each class counts in its own field; a seek, sync or mapping has none, but its time counts. */
+static void kinds_of_operations(void **state)
+{
+	static const char *const names[] = {"open64", "close", "stat",	"mkdir", "rename", "read",
+					    "read",   "write", "lseek", "fsync", "mmap"};
+	struct hr_live_picture *before;
+	struct hr_record s[64];
+	struct hr_now_message *m;
+	const Headrace__NowSum *sum;
+	struct rig r;
+	unsigned n;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=1"}});
+	before = rig_picture(&r, NULL, 0);
+	n = rig_path(s, "/data/f", false);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		s[n++] = rig_op(&r, names[i], "/data/f", 5, 50, 100, NONE, 0, 1 << i);
+	rig_records(&r, proc, s, n);
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	m = since(&r, &before, NULL, 0);
+	sum = rank_of(m, 1)->sum;
+	assert_int_equal(sum->metadata, 5);
+	assert_int_equal(sum->reads, 2);
+	assert_int_equal(sum->writes, 1);
+	assert_int_equal(sum->bytes_read, 100);
+	assert_int_equal(sum->bytes_written, 50);
+	assert_int_equal(sum->dur_ns, (1 << 11) - 1);
+	hr_now_message_free(m);
+	hr_live_free(before);
+	rig_done(&r);
+}
+
 static void the_longest_operations_in_flight(void **state)
 {
 	struct hr_live_cell cells[HR_NOW_STUCK + 6] = {0};
@@ -155,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(counts_each_operation_once),
+	    cmocka_unit_test(kinds_of_operations),
 	    cmocka_unit_test(the_longest_operations_in_flight),
 	    cmocka_unit_test(last_checkpoint),
 	};
