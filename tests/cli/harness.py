@@ -125,18 +125,22 @@ class Case(unittest.TestCase):
         with open(path, "w", encoding="ascii"):
             pass
 
-    def daemons(self, role):
-        """Pids of this store's headraced processes: role is "private" (the keeper) or "worker"."""
+    def all_daemons(self):
+        """(pid, role, store) of the headraced processes of all stores of this test; role is "private" (the keeper) or "worker"."""
         found = []
         for path in glob.glob("/proc/[0-9]*/cmdline"):
             try:
                 with open(path, "rb") as f:
-                    words = f.read().split(b"\0")
+                    words = os.fsdecode(f.read()).split("\0")
             except OSError:
                 continue
-            if len(words) > 3 and words[1] == role.encode() and words[2] == self.store.encode():
-                found.append(int(path.split("/")[2]))
+            if words[1:2] in (["private"], ["worker"]) and words[2].startswith(self.dir):
+                found.append((int(path.split("/")[2]), words[1], words[2]))
         return found
+
+    def daemons(self, role):
+        """Pids of this store's headraced processes."""
+        return [pid for pid, its_role, store in self.all_daemons() if (its_role, store) == (role, self.store)]
 
     def wait_no_daemon(self, seconds=300):
         self.wait_for("headraced to end", lambda: not self.daemons("private") + self.daemons("worker"), seconds)

@@ -393,17 +393,6 @@ class RunKilled(harness.LiveCase):
         with open(output, encoding="utf-8", errors="replace") as f:
             return f.read()
 
-    def all_daemons(self):
-        found = []
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as f:
-                    words = f.read().split(b"\0")
-            except OSError:
-                continue
-            found += words[2:3] if words[1:2] in ([b"private"], [b"worker"]) else []
-        return [store for store in found if store.startswith(self.dir.encode())]
-
     def test_at_each_call(self):
         """At each system call, from the start of headraced on: before it records, while CMD starts, and while the job ends."""
         names = re.findall(r"^(\w+)\(", self.trace(), re.M)

@@ -265,11 +265,8 @@ CASE(deepest)
 
 /* ---- without memory ---------------------------------------------------------------------------------------- */
 
-/* The ring has no room for the name, and for the region. */
-CASE(full_ring)
+static void begin_in_full_ring(struct fake_daemon *d)
 {
-	const struct fake_options o = {.rings = 1, .most_maps = 1, .slots_log2 = 8};
-	struct fake_daemon *d = harness_start(&o, "HEADRACE_ON_FULL=drop", NULL);
 	char buf[8];
 	int fd = harness_attach();
 
@@ -277,6 +274,15 @@ CASE(full_ring)
 	while (fake_lost(d, HR_OP_pread64).count == 0)
 		t_pread(fd, buf, 8, 0);
 	api()->begin(&a);
+}
+
+/* The ring has no room for the name, and for the region. */
+CASE(full_ring)
+{
+	const struct fake_options o = {.rings = 1, .most_maps = 1, .slots_log2 = 8};
+	struct fake_daemon *d = harness_start(&o, "HEADRACE_ON_FULL=drop", NULL);
+
+	begin_in_full_ring(d);
 	api()->end(NULL);
 	CHECK(lost(d) == 1);
 	fake_pause(d, false);
@@ -286,13 +292,8 @@ CASE(full_ring)
 static void *begins_in_full_ring(void *daemon)
 {
 	struct fake_daemon *d = daemon;
-	char buf[8];
-	int fd = harness_attach();
 
-	fake_pause(d, true);
-	while (fake_lost(d, HR_OP_pread64).count == 0)
-		t_pread(fd, buf, 8, 0);
-	api()->begin(&a);
+	begin_in_full_ring(d);
 	return NULL;
 }
 
