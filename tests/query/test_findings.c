@@ -379,9 +379,7 @@ static void print_job(const char *finding)
 						 {"what-if", "cached=10MiB", "reads=64KiB"},
 						 {"what-if", "batch=4", "checkpoint=async"},
 						 {"input-wait"},
-						 {"workers"},
 						 {"blame", "by=folder"},
-						 {"blame", "by=op"},
 						 {"what-if", "workers=4"},
 						 {"what-if", "io=0.5", "cores=1"},
 						 {"forecast", "best=true"}};
