@@ -75,13 +75,17 @@ static bool environment_loses_shim(char *const envp[])
 	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
-/* Reads the headers of an ELF file. False: it is no ELF file, for example a script. */
-static bool headers_read(struct headers *ret, const char *path)
+/* Reads the headers of a program. Without the right to read it, have is 0. */
+static void headers_read(struct headers *ret, const char *path)
 {
 	long n = hr__sys_slurp(path, ret->bytes, sizeof(ret->bytes));
 
 	ret->have = n > 0 ? (size_t)n : 0;
-	return ret->have >= sizeof(ret->elf) && memcmp(ret->elf.e_ident, ELFMAG, SELFMAG) == 0;
+}
+
+static bool is_elf(const struct headers *h)
+{
+	return h->have >= sizeof(h->elf) && memcmp(h->elf.e_ident, ELFMAG, SELFMAG) == 0;
 }
 
 static bool is_static(const struct headers *h)
@@ -109,22 +113,16 @@ static bool is_loader(const char *path)
 	return strncmp(slash != NULL ? slash + 1 : path, "ld", 2) == 0;
 }
 
-/*
- * Whether an ELF file runs as another user or group. The dynamic loader then ignores LD_PRELOAD.
- * For a script, the kernel ignores the set-user-id bit.
- */
-static bool changes_user(const char *path)
+/* Whether the program runs as another user or group. The dynamic loader then ignores LD_PRELOAD. */
+static bool changes_user(const char *path, const struct stat *st)
 {
 	struct statfs mount = {0};
-	struct stat st = {0};
 	bool user, group;
 
-	if (HR_SYS4(newfstatat, AT_FDCWD, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	user = (st.st_mode & S_ISUID) != 0 && st.st_uid != UID_UNMAPPED &&
-	       st.st_uid != (uid_t)HR_SYS0(getuid);
-	group = (st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-		st.st_gid != UID_UNMAPPED && st.st_gid != (gid_t)HR_SYS0(getgid);
+	user = (st->st_mode & S_ISUID) != 0 && st->st_uid != UID_UNMAPPED &&
+	       st->st_uid != (uid_t)HR_SYS0(getuid);
+	group = (st->st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+		st->st_gid != UID_UNMAPPED && st->st_gid != (gid_t)HR_SYS0(getgid);
 	return (user || group) && HR_SYS5(prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0 &&
 	       HR_SYS2(statfs, path, &mount) == 0 && (mount.f_flags & MOUNT_NOSUID) == 0;
 }
@@ -133,14 +131,18 @@ static bool changes_user(const char *path)
 static bool refuses_shim(const char *path, uint32_t *flags)
 {
 	struct headers h = {.have = 0};
+	struct stat st = {0};
 
-	if (!headers_read(&h, path))
+	if (HR_SYS4(newfstatat, AT_FDCWD, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	if (h.elf.e_ident[EI_CLASS] == ELFCLASS32)
+	headers_read(&h, path);
+	if (h.have > 0 && !is_elf(&h)) /* a script, for which the kernel ignores the bits */
+		return false;
+	if (is_elf(&h) && h.elf.e_ident[EI_CLASS] == ELFCLASS32)
 		*flags = HR_HELLO_32BIT;
-	else if (is_static(&h) && !is_loader(path))
+	else if (is_elf(&h) && is_static(&h) && !is_loader(path))
 		*flags = HR_HELLO_STATIC;
-	return *flags != 0 || changes_user(path);
+	return *flags != 0 || changes_user(path, &st);
 }
 
 /* Whether the program starts without the shim. *flags: why, as in hr_hello.flags; else 0. */
@@ -150,7 +152,6 @@ static bool loses_shim(const char *path, char *const envp[], uint32_t *flags)
 	bool loses;
 
 	*flags = 0;
-
 	/* If /etc/ld.so.preload loaded this library, the environment makes no difference. */
 	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
 		return false;

@@ -244,6 +244,7 @@ class NoPreload(harness.Case):
                 (0, "sh", "-c", f"HEADRACE=off LD_PRELOAD= {CAT} {self.input}; :"),
                 (0, PYTHON, "-c", "import os\nif os.fork() == 0: os._exit(0)\nos.wait()"),
                 (0, PYTHON, "-c", "import os\ntry: os.execve('/', ['x'], {})\nexcept OSError: pass"),
+                (0, PYTHON, "-c", f"import os\nos.mkfifo('{self.dir}/fifo', 0o755)\ntry: os.execv('{self.dir}/fifo', ['x'])\nexcept PermissionError: pass"),
                 (0, PYTHON, "-c", BAD_POINTERS))):
             self.store = os.path.join(self.dir, f"store{number}")
             done = self.run_it("--", *command)
