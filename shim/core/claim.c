@@ -243,7 +243,7 @@ struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
 
 void hr__ring_last_chance(void)
 {
-	if (__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0 &&
+	if (__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0 && !hr__image.refused &&
 	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
 		hr__ring_find(HR__SEEK_FORCE);
 }

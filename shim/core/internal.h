@@ -32,6 +32,7 @@ struct hr__image {
 	bool nvtx_off;	       /* HEADRACE_NVTX=off: regions of NVTX and ITT are not recorded */
 	bool by_preload;       /* LD_PRELOAD in the initial environment names this library */
 	bool by_socket;	       /* HEADRACE_SOCKET was in the initial environment */
+	bool refused;	       /* headraced has another version */
 	bool left;	       /* the process may have changed its user, root or namespaces */
 	bool clock_switched;   /* the attach changed the clock and the unit of ticks */
 	uint8_t on_full;       /* enum hr__on_full */

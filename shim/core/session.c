@@ -250,6 +250,7 @@ static int handshake(enum hr_hello_kind kind, uint32_t flags, uint64_t until)
 
 	if (r == 0)
 		r = hr__handshake_answer(until, true, &ack);
+	hr__image.refused = r == -EPROTO;
 	if (r == -EAGAIN) {
 		r = offer(kind);
 		if (r != -EPIPE)
