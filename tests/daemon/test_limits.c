@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -415,41 +414,6 @@ static void sessions_past_the_limit_are_counted(void **state)
 	assert_int_equal(sums.processes, 3);
 }
 
-/* Below the limit, so many descriptors of the daemon are free. */
-static void leave_descriptors(pid_t daemon, unsigned left)
-{
-	struct rlimit limit;
-	char path[64];
-
-	assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, NULL, &limit), 0);
-	for (limit.rlim_cur = 0; left > 0; limit.rlim_cur++) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", daemon, (int)limit.rlim_cur);
-		left -= access(path, F_OK) != 0 && errno == ENOENT;
-	}
-	assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, &limit, NULL), 0);
-}
-
-/* The daemon accepts the connection, but has no descriptor to read the process. */
-static void no_descriptor_for_a_session(void **state)
-{
-	struct nodes n;
-	struct nodes_sums sums;
-	struct rlimit limit;
-	struct client c;
-	pid_t daemon;
-
-	(void)state;
-	nodes_init(&n, HALF_BYTES);
-	daemon = nodes_start(&n);
-	assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, NULL, &limit), 0);
-	leave_descriptors(daemon, 2);
-	assert_int_not_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
-	assert_int_equal(prlimit(daemon, RLIMIT_NOFILE, &limit, NULL), 0);
-	assert_int_equal(nodes_stop(&n, daemon), 0);
-	check(&n, 0, &sums);
-	assert_int_equal(sums.other_loss, 1); /* unattached */
-}
-
 /* A process sets a deselected rank while it runs: its level becomes off, also after a restart. */
 static void a_rank_learnt_late_is_deselected(void **state)
 {
@@ -493,7 +457,6 @@ int main(void)
 	    cmocka_unit_test(a_kill_before_a_frame_is_stored),
 	    cmocka_unit_test(past_max_bytes_only_counters),
 	    cmocka_unit_test(sessions_past_the_limit_are_counted),
-	    cmocka_unit_test(no_descriptor_for_a_session),
 	    cmocka_unit_test(a_rank_learnt_late_is_deselected),
 	};
 
