@@ -23,6 +23,17 @@ static void print_losses(FILE *to, const char *macro, const char *(*text)(enum h
 	fputs(" END;\n", to);
 }
 
+static void print_program_losses(FILE *to)
+{
+	unsigned n = 0;
+
+	fputs("CREATE MACRO hr_loss_is_programs(reason) AS reason IN (", to);
+	for (enum hr_loss_reason i = 0; i < HR_LOSS_REASONS; i++)
+		if (hr_loss_is_programs(hr_loss_name(i)))
+			fprintf(to, "%s'%s'", n++ > 0 ? ", " : "", hr_loss_name(i));
+	fputs(");\n", to);
+}
+
 void hr__macros_print(FILE *to)
 {
 	fputs("CREATE MACRO hr_is_copy(op) AS op IN (", to);
@@ -35,5 +46,6 @@ void hr__macros_print(FILE *to)
 	fputs(" END;\n", to);
 	print_losses(to, "hr_loss_unit", hr_loss_unit);
 	print_losses(to, "hr_loss_meaning", hr_loss_sentence);
+	print_program_losses(to);
 	fputs(hr__macros_list[0].sql, to);
 }

@@ -83,7 +83,7 @@ SELECT note, why, count, bytes, unsure, rest FROM (
     SELECT 1, job, format('job {}: missing ', job), why, count::VARCHAR, bytes::VARCHAR,
            CASE WHEN job IN (SELECT job FROM counted) OR job IN (SELECT job FROM lost WHERE why = 'rollups_full')
                 THEN 'unsure' ELSE '' END,
-           CASE WHEN why IN ('no_preload', 'unable', 'static')
+           CASE WHEN hr_loss_is_programs(why)
                 THEN format('hint: list the programs: SELECT exe FROM losses JOIN processes USING (job, node, proc) WHERE reason = ''{}''', why)
                 ELSE '' END
     FROM lost)
