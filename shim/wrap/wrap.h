@@ -283,37 +283,31 @@ void hr__requests_over(const struct io_event *events, long n);
 /* ---- seccomp -------------------------------------------------------------------------------- */
 
 /*
- * Call it before prctl, which may forbid system calls. Strict mode and PR_TSC_SIGSEGV also forbid
+ * Call these before a call that may forbid system calls. Strict mode and PR_TSC_SIGSEGV also forbid
  * the time stamp counter. A call without a program does not count: libseccomp tests the kernel in
- * this way. The numbers are from linux/prctl.h and linux/seccomp.h.
+ * this way. The numbers are from linux/prctl.h and linux/seccomp.h. True: the call installs a
+ * filter; if it fails, call hr_seccomp_failed().
  */
-static inline void hr_before_prctl(long option, unsigned long mode, unsigned long program)
+static inline bool hr_before_prctl(long option, unsigned long mode, unsigned long program)
 {
-	if ((option == 22 /* PR_SET_SECCOMP */ && mode == 1) ||
-	    (option == 26 /* PR_SET_TSC */ && mode == 2))
+	bool filter = option == 22 /* PR_SET_SECCOMP */ && mode == 2 && program != 0;
+
+	if ((option == 22 && mode == 1) || (option == 26 /* PR_SET_TSC */ && mode == 2))
 		hr_before_no_clock();
-	else if (option == 22 && mode == 2 && program != 0)
+	else if (filter)
 		hr_before_seccomp();
+	return filter;
 }
 
-static inline void hr_after_prctl(long option, unsigned long mode, unsigned long program, long r)
+static inline bool hr_before_seccomp_call(long operation, unsigned long program)
 {
-	if (option == 22 && mode == 2 && program != 0 && r < 0)
-		hr_seccomp_failed();
-}
+	bool filter = operation == 1 && program != 0;
 
-static inline void hr_before_seccomp_call(long operation, unsigned long program)
-{
 	if (operation == 0) /* strict mode */
 		hr_before_no_clock();
-	else if (operation == 1 && program != 0)
+	else if (filter)
 		hr_before_seccomp();
-}
-
-static inline void hr_after_seccomp_call(long operation, unsigned long program, long r)
-{
-	if (operation == 1 && program != 0 && r < 0)
-		hr_seccomp_failed();
+	return filter;
 }
 
 /* ---- clone ---------------------------------------------------------------------------------- */

@@ -75,6 +75,7 @@ int hr_wrap_prctl(int option, ...)
 {
 	unsigned long a, b, c, d;
 	va_list ap;
+	bool filter;
 	int r;
 
 	va_start(ap, option);
@@ -83,9 +84,10 @@ int hr_wrap_prctl(int option, ...)
 	c = va_arg(ap, unsigned long);
 	d = va_arg(ap, unsigned long);
 	va_end(ap);
-	hr_before_prctl(option, a, b);
+	filter = hr_before_prctl(option, a, b);
 	r = HR_REAL(prctl)(option, a, b, c, d);
-	hr_after_prctl(option, a, b, r);
+	if (filter && r < 0)
+		hr_seccomp_failed();
 	return r;
 }
 

@@ -307,6 +307,8 @@ static long record_reap(const struct call *c)
 
 static long record_hook(const struct call *c)
 {
+	unsigned long program = (unsigned long)c->word[3];
+	bool filter = false;
 	long r;
 
 	switch (c->shape->how) {
@@ -315,22 +317,21 @@ static long record_hook(const struct call *c)
 				      (unsigned)c->word[3]);
 		break;
 	case HOW_SECCOMP:
-		hr_before_seccomp_call(c->word[1], (unsigned long)c->word[3]);
-		r = forward(c);
-		hr_after_seccomp_call(c->word[1], (unsigned long)c->word[3], r);
-		return r;
+		filter = hr_before_seccomp_call(c->word[1], program);
+		break;
 	case HOW_PRCTL:
-		hr_before_prctl(c->word[1], (unsigned long)c->word[2], (unsigned long)c->word[3]);
-		r = forward(c);
-		hr_after_prctl(c->word[1], (unsigned long)c->word[2], (unsigned long)c->word[3], r);
-		return r;
+		filter = hr_before_prctl(c->word[1], (unsigned long)c->word[2], program);
+		break;
 	default:
 		if (c->number == SYS_unshare)
 			hr_before_unshare((unsigned)c->word[1]);
 		else
 			hr_before_leaving();
 	}
-	return forward(c);
+	r = forward(c);
+	if (filter && r < 0)
+		hr_seccomp_failed();
+	return r;
 }
 
 long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f)

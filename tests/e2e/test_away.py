@@ -115,10 +115,10 @@ class Schedules(harness.Case):
                 operations += int(row["n"]) if str(row["op"]).startswith("pread") else 0
             else:
                 self.fail(row)
-        told = f"{sum(left)} reads of {sum(map(bool, left))} processes are missing; counted: {operations} reads, {processes} processes\n{summary}"
-        self.assertLessEqual(sum(left), operations + READS * processes, told)
-        self.assertLessEqual(operations, sum(left), told)
-        self.assertLessEqual(processes, sum(map(bool, left)), told)
+        counts = f"{sum(left)} reads of {sum(map(bool, left))} processes are missing; counted: {operations} reads, {processes} processes\n{summary}"
+        self.assertLessEqual(sum(left), operations + READS * processes, counts)
+        self.assertLessEqual(operations, sum(left), counts)
+        self.assertLessEqual(processes, sum(map(bool, left)), counts)
 
     def test_schedules(self):
         for seed in seeds():
