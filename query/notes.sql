@@ -51,13 +51,13 @@ notes AS (
     SELECT part, job, CASE WHEN count(DISTINCT text) = 1
                       THEN format('job {}, {} nodes ({}, ...): {}', job, n, array_to_string(list(node ORDER BY node)[1:3], ', '), any_value(text))
                       ELSE format('job {}, node {}: {}. The same, with other times, on {} more nodes',
-                                  job, arg_max(node, weight), arg_max(text, weight), n - 1) END
+                                  job, arg_max(node, (weight, node)), arg_max(text, (weight, node)), n - 1) END
     FROM of_nodes WHERE n > 3 GROUP BY part, job, kind, n
     UNION ALL
     SELECT 3, job, format('job {}: the clocks of node {} and {} differ by {}', job, low, high,
                           CASE WHEN apart_ns < 1e9 THEN format('{:.1f} ms', apart_ns / 1e6) ELSE format('{:.1f} s', apart_ns / 1e9) END)
-    FROM (SELECT job, arg_min(node, clock_offset_ns + clock_error_ns) AS low,
-                 arg_max(node, clock_offset_ns - clock_error_ns) AS high,
+    FROM (SELECT job, arg_min(node, (clock_offset_ns + clock_error_ns, node)) AS low,
+                 arg_max(node, (clock_offset_ns - clock_error_ns, node)) AS high,
                  arg_max(clock_offset_ns, clock_offset_ns - clock_error_ns)
                  - arg_min(clock_offset_ns, clock_offset_ns + clock_error_ns) AS apart_ns
           FROM every_node WHERE clock_offset_ns IS NOT NULL

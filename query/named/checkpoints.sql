@@ -42,7 +42,7 @@ rounds AS (
           FROM named WHERE outermost)),
 pieces AS MATERIALIZED (
     SELECT *, lead(start_ns) OVER (PARTITION BY cluster, job, attempt, node, proc ORDER BY start_ns) AS further_ns
-    FROM (SELECT cluster, job, attempt, node, proc, rank, who, lane, saved_path, round, arg_min(tid, start_ns) AS tid, arg_min(name, start_ns) AS name,
+    FROM (SELECT cluster, job, attempt, node, proc, rank, who, lane, saved_path, round, arg_min(tid, (start_ns, tid)) AS tid, arg_min(name, (start_ns, tid)) AS name,
                  min(start_ns) AS start_ns, max(end_ns) AS end_ns
           FROM rounds GROUP BY cluster, job, attempt, node, proc, rank, who, lane, saved_path, round)),
 -- `loop`: times at which the training loop runs again after a piece of a save: it waits for input, steps an optimizer or begins a step.
@@ -149,7 +149,7 @@ every_step AS MATERIALIZED (
 steps AS (
     FROM every_step SEMI JOIN (SELECT *, start_ns // 1000000000 AS second FROM spans) USING (cluster, job, attempt, who, second)
     UNION ALL
-    SELECT cluster, job, attempt, who, arg_max(step, start_ns), max(start_ns), second FROM every_step GROUP BY cluster, job, attempt, who, second),
+    SELECT cluster, job, attempt, who, arg_max(step, (start_ns, step)), max(start_ns), second FROM every_step GROUP BY cluster, job, attempt, who, second),
 stepped AS (
     SELECT s.*, l.step
     FROM islands s ASOF LEFT JOIN steps l

@@ -15,9 +15,9 @@ WITH slowest AS (
     SELECT * FROM events
     WHERE ($scope = 'all' OR scope = $scope) AND ($class IS NULL OR class = $class)
       AND ($op IS NULL OR op = $op) AND ($rank IS NULL OR rank = $rank)
-    ORDER BY dur_ns DESC, start_ns
+    ORDER BY dur_ns DESC, start_ns, node, pid, tid
     LIMIT $top)
 SELECT dur_ns / 1e9 AS dur_s, ((s.start_ns - j.start_ns) / 1e9)::DECIMAL(19, 9) AS time_s, op, bytes, path, rank,
        worker, errno, pid, s.node, job, attempt
 FROM slowest s LEFT JOIN jobs j USING (cluster, job, attempt)
-ORDER BY dur_ns DESC, s.start_ns
+ORDER BY dur_ns DESC, s.start_ns, s.node, pid, tid

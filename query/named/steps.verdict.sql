@@ -6,7 +6,7 @@ WITH whole AS (
            100.0 * sum(input_wait_s) / nullif(sum(dur_s), 0) AS percent
     FROM answer GROUP BY job, attempt),
 shares AS (
-    SELECT job, attempt, string_agg(format('{} {}', hr_percent(100.0 * s / dur_s), what), ', ' ORDER BY s DESC) AS text
+    SELECT job, attempt, string_agg(format('{} {}', hr_percent(100.0 * s / dur_s), what), ', ' ORDER BY s DESC, what) AS text
     FROM (SELECT job, attempt, dur_s, unnest(spent) AS one, one[1] AS s, one[2] AS what FROM whole)
     WHERE s >= 0.01 * dur_s GROUP BY job, attempt)
 SELECT line, percent FROM (

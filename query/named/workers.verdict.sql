@@ -4,7 +4,7 @@ WITH workers AS (
     FROM answer WHERE worker IS NOT NULL GROUP BY ALL),
 whole AS (
     SELECT job, attempt, count(*) AS n, count(DISTINCT rank) AS ranks, min(io_s) AS low_s, max(io_s) AS high_s, median(io_s) AS median_s,
-           min(bytes_read) AS low, max(bytes_read) AS high, arg_max(concat_ws(', ', 'rank ' || rank, 'worker ' || worker), (io_s, -worker)) AS slowest
+           min(bytes_read) AS low, max(bytes_read) AS high, arg_max(concat_ws(', ', 'rank ' || rank, 'worker ' || worker), (io_s, -rank, -worker)) AS slowest
     FROM workers GROUP BY job, attempt)
 SELECT CASE WHEN w.n IS NULL THEN format('{}: no DataLoader worker used files', hr_whose(a.job, a.attempt))
             ELSE format('{}: {}{} read {}{}; I/O took {}{}', hr_whose(a.job, a.attempt), hr_number_of(n, 'worker'),

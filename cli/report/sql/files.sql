@@ -7,5 +7,5 @@ ranked AS (SELECT *, row_number() OVER (ORDER BY ns DESC, path) AS place FROM us
 SELECT path, 1 AS files, ns, bytes_read, bytes_written, opens, ops FROM ranked WHERE place <= 300
 UNION ALL
 (SELECT regexp_extract(path, '^(.*)/[^/]*$', 1) || '/*', count(*), sum(ns)::BIGINT, sum(bytes_read)::BIGINT, sum(bytes_written)::BIGINT, sum(opens)::BIGINT, sum(ops)::BIGINT
- FROM ranked WHERE place > 300 GROUP BY 1 ORDER BY 3 DESC LIMIT 200)
+ FROM ranked WHERE place > 300 GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 200)
 ORDER BY ns DESC, path

@@ -11,5 +11,5 @@ WITH moved AS (
     WHERE NOT (SELECT single FROM detail) AND scope = 'data' GROUP BY ALL)
 SELECT mount, fs_type, bin, ops::BIGINT AS ops, coalesce(bytes_read, 0)::BIGINT AS bytes_read, coalesce(bytes_written, 0)::BIGINT AS bytes_written,
        dur_ns::BIGINT AS dur_ns
-FROM moved JOIN (SELECT mount FROM moved WHERE mount IS NOT NULL GROUP BY mount ORDER BY sum(dur_ns) DESC LIMIT 8) USING (mount)
+FROM moved JOIN (SELECT mount FROM moved WHERE mount IS NOT NULL GROUP BY mount ORDER BY sum(dur_ns) DESC, mount LIMIT 8) USING (mount)
 ORDER BY mount, bin
