@@ -194,17 +194,38 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 	return r == 0;
 }
 
+/* Returns the number of bytes that are stored. A sparse file may be much longer. */
+static uint64_t stored_bytes(const struct hr__source *s)
+{
+	struct stat st;
+
+	if (s->memory || fstat(s->fd, &st) < 0)
+		return s->bytes;
+	return (uint64_t)st.st_blocks * 512 < s->bytes ? (uint64_t)st.st_blocks * 512 : s->bytes;
+}
+
+/* Moves *offset over a hole. Returns false if there is no data from there on. */
+static bool skip_hole(const struct hr__source *s, uint64_t *offset)
+{
+	off_t data = s->memory ? (off_t)*offset : lseek(s->fd, (off_t)*offset, SEEK_DATA);
+
+	if (data > (off_t)*offset)
+		*offset = (uint64_t)data;
+	return data >= 0 || errno != ENXIO;
+}
+
 /*
  * Finds the next whole frame after damage. Each magic that does not begin a frame may cost a
- * checksum over 64 MiB. So the search ends when it has read a few times the size of the source. The
- * bytes from there on count as the tail.
+ * checksum over 64 MiB. So the search ends when it has read a few times the bytes that are stored.
+ * The bytes from there on count as the tail.
  */
 static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, size_t *ret_bytes)
 {
 	const uint32_t magic = HR_FRAME_MAGIC;
-	uint64_t budget = 8 * w->source->bytes + WINDOW_BYTES;
+	uint64_t budget = 8 * stored_bytes(w->source) + WINDOW_BYTES;
 
-	while (w->source->bytes - *offset >= HR_FRAME_HDR_BYTES && w->checked < budget) {
+	while (skip_hole(w->source, offset) && w->source->bytes - *offset >= HR_FRAME_HDR_BYTES &&
+	       w->checked < budget) {
 		const uint8_t *at, *found;
 		size_t have;
 		int r = window_at(w, *offset, HR_FRAME_HDR_BYTES, &at, &have);

@@ -41,8 +41,8 @@ int (*hr_query_recover)(const char *store, char **ret_note);
 /*
  * The thread of the watcher interrupts the statement at the first SIGINT or SIGTERM. A signal ends
  * the process at once if the stores are still being opened, or if it is the second signal: DuckDB
- * does not notice an interrupt while the answer waits for its reader. In all cases, the temporary
- * files are removed.
+ * does not notice an interrupt while the answer waits for its reader. The time limit (--time) acts
+ * like the first signal. In all cases, the temporary files are removed.
  */
 struct watcher {
 	pthread_t thread;
@@ -63,14 +63,19 @@ static void remove_spill(const char *spill)
 		hr_remove_tree(spill);
 }
 
-static void end_at_once(struct watcher *w, int signal)
+static void end_at_once(const struct watcher *w, int status)
 {
 	remove_spill(w->spill);
 	if (w->file->partial != NULL)
 		unlink(w->file->partial);
 	if (w->folder_partial != NULL)
 		hr_remove_tree(w->folder_partial);
-	_exit(HR_EXIT_SIGNAL + signal);
+	_exit(status);
+}
+
+static void report_late(const struct watcher *w)
+{
+	hr_progress_line(w->progress, "the query reached its time limit (--time)");
 }
 
 static void show_progress(struct watcher *w, struct hr_asking *asking)
@@ -85,7 +90,7 @@ static void *watch(void *arg)
 {
 	struct watcher *w = arg;
 	uint64_t started = hr_now_ns(CLOCK_MONOTONIC);
-	bool interrupted = false;
+	bool interrupted = false, over;
 
 	for (;;) {
 		int signal = sigtimedwait(&w->set, NULL, &(struct timespec){.tv_nsec = LOOK_NS});
@@ -94,14 +99,18 @@ static void *watch(void *arg)
 		if (signal == SIGUSR1)
 			return NULL;
 		if (signal > 0 && (asking == NULL || (interrupted && !w->late)))
-			end_at_once(w, signal);
+			end_at_once(w, HR_EXIT_SIGNAL + signal);
+		over = w->limit_ns != 0 && hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns;
+		if (asking == NULL && over) {
+			report_late(w);
+			end_at_once(w, HR_ASK_FAILED);
+		}
 		if (asking == NULL)
 			continue;
 		interrupted |= signal > 0;
 		if (signal > 0)
 			w->late = false;
-		if (!interrupted && w->limit_ns != 0 &&
-		    hr_now_ns(CLOCK_MONOTONIC) - started > w->limit_ns)
+		if (!interrupted && over)
 			interrupted = w->late = true;
 		/* Repeated: a statement that has not started ignores an interrupt. */
 		if (interrupted)
@@ -191,7 +200,7 @@ static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struc
 	hr_asking_close(asking);
 	if (!w->late || status != HR_ASK_INTERRUPTED)
 		return status;
-	hr_progress_line(w->progress, "the query reached its time limit (--time)");
+	report_late(w);
 	return HR_ASK_FAILED;
 }
 

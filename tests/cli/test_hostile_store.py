@@ -6,6 +6,7 @@ import fcntl
 import glob
 import hashlib
 import os
+import shutil
 import stat
 import struct
 import subprocess
@@ -15,6 +16,7 @@ import harness
 NOBODY = 65534
 F_OFD_SETLK = 37
 ASK = "SELECT count(*) FROM nodes"
+EVENTS = "SELECT op, count(*) AS n FROM events GROUP BY op ORDER BY op"
 
 
 def picture(folder):
@@ -150,6 +152,43 @@ class HostileStore(harness.Case):
     def test_a_store_file_that_is_a_fifo(self):
         self.replace_by_fifo(os.path.join(self.store, "headrace.store"))
         self.ask("headrace.store or jobs in it is a symbolic link, a FIFO or a device", status=(66,))
+
+
+class Reading(harness.Case):
+    """Reading takes as long as what is stored, and stops at the time limit."""
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(self.run_it("--include", self.data, "--", harness.GENERATOR, self.data, "2", "10").returncode, 0)
+        self.events = self.query(EVENTS)[0]
+
+    def test_a_sparse_segment(self):
+        """A hole of 4 TiB, without anything behind it, and with a frame."""
+        path = self.segment()
+        with open(path, "r+b") as f:
+            f.seek(-200, os.SEEK_END)
+            end = f.read()  # the index
+            for behind in b"", end:
+                os.truncate(path, f.seek(0, os.SEEK_END) + (1 << 41))
+                f.seek(0, os.SEEK_END)
+                f.write(behind)
+                f.flush()
+                rows, errors = self.query(EVENTS)
+                self.assertEqual(rows, self.events)
+                self.assertIn("000001.seg: ends in ", errors)
+        self.assertEqual(self.headrace("ls", self.dir).returncode, 0)
+
+    def test_the_time_limit(self):
+        if shutil.which("strace") is None:
+            self.skipTest("strace is not installed")
+        done = subprocess.run(["strace", "-f", "-qq", "-o", os.path.join(self.dir, "strace"), "-e", "trace=pread64", "-P", self.segment(),
+                               "-e", "inject=pread64:delay_enter=3s", harness.HEADRACE, "query", self.store, "--time", "1s", ASK],
+                              capture_output=True, text=True, timeout=250, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("headrace: the query reached its time limit (--time)\n", done.stderr)
+
+    def segment(self):
+        return glob.glob(f"{self.store}/jobs/*/*/000001.seg")[0]
 
 
 class OwnStore(HostileStore):
