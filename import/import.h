@@ -35,6 +35,7 @@ struct hr_import_options {
 struct hr_import_result {
 	char *job;
 	uint64_t files;	      /* files that were read, at least in part */
+	uint64_t bad_files;   /* of these, files of which more than a half could not be read */
 	uint64_t input_bytes; /* of all files, as they are on disk */
 	uint64_t operations, regions, processes;
 	uint64_t moved_bytes; /* that the operations read and wrote */

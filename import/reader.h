@@ -66,9 +66,17 @@ int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
 /* Counts a loss that belongs to no stream, because nothing is known about its node. */
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);
 
-/* Reports lines that could not be read, and counts them as a loss. n_bad 0: does nothing. */
-void hr_import_bad_lines(struct hr_import_file *f, uint64_t n_bad, uint64_t n_lines,
-			 uint64_t first_bad);
+struct hr_import_bad {
+	uint64_t n, all;
+	const char *unit; /* what they are, in the plural */
+	uint64_t first;	  /* number of the first line of them; 0: unknown */
+};
+
+/*
+ * Reports parts of a file that could not be read, and counts them as a loss. n 0: does nothing. If
+ * they are more than a half, the import counts the file in `bad_files`.
+ */
+void hr_import_bad(struct hr_import_file *f, const struct hr_import_bad *bad);
 
 /* File i of the import, in the order in which they are read. */
 const struct hr_import_file *hr_import_file_at(const struct hr_import_file *f, size_t i);

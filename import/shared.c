@@ -108,15 +108,22 @@ void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64
 	pthread_mutex_unlock(&f->import->lock);
 }
 
-void hr_import_bad_lines(struct hr_import_file *f, uint64_t n_bad, uint64_t n_lines,
-			 uint64_t first_bad)
+void hr_import_bad(struct hr_import_file *f, const struct hr_import_bad *bad)
 {
-	if (n_bad == 0)
+	char first[64] = "";
+
+	if (bad->n == 0)
 		return;
-	hr_import_problem(
-	    f, "%" PRIu64 " of %" PRIu64 " lines could not be read, the first is line %" PRIu64,
-	    n_bad, n_lines, first_bad);
-	hr_import_lose(f, HR_LOSS_IMPORT_LINES, n_bad);
+	if (bad->first > 0)
+		snprintf(first, sizeof(first), ", the first is line %" PRIu64, bad->first);
+	hr_import_problem(f, "%" PRIu64 " of %" PRIu64 " %s could not be read%s", bad->n, bad->all,
+			  bad->unit, first);
+	hr_import_lose(f, HR_LOSS_IMPORT_LINES, bad->n);
+	if (bad->n <= bad->all / 2)
+		return;
+	pthread_mutex_lock(&f->import->lock);
+	f->import->result->bad_files++;
+	pthread_mutex_unlock(&f->import->lock);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -199,6 +199,11 @@ static int run_import(const struct hr_import_options *o, const char *const *file
 		added_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
 	else
 		totals_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
+	if (r == 0 && result.bad_files > 0) {
+		hr_report("more than half of %" PRIu64 " of the files could not be read",
+			  result.bad_files);
+		r = -EBADMSG;
+	}
 	hr_import_done(&result);
 	free(error);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

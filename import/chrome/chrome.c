@@ -243,11 +243,7 @@ static void problems_report(struct chrome_trace *c)
 {
 	struct hr_import_file *f = c->f;
 
-	if (c->n_bad) {
-		hr_import_problem(f, "%" PRIu64 " of %" PRIu64 " events could not be read",
-				  c->n_bad, c->n_events);
-		hr_import_lose(f, HR_LOSS_IMPORT_LINES, c->n_bad);
-	}
+	hr_import_bad(f, &(struct hr_import_bad){c->n_bad, c->n_events, "events", 0});
 	if (c->cut && !hr_input_cut(f->input)) {
 		hr_import_problem(f, "the file is cut: imported up to there");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);

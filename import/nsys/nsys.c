@@ -167,11 +167,7 @@ static void problems_report(struct nsys *n)
 {
 	absent_report(n);
 	notes_report(n);
-	if (n->n_bad) {
-		hr_import_problem(n->f, "%" PRIu64 " of %" PRIu64 " rows could not be read",
-				  n->n_bad, n->n_rows);
-		hr_import_lose(n->f, HR_LOSS_IMPORT_LINES, n->n_bad);
-	}
+	hr_import_bad(n->f, &(struct hr_import_bad){n->n_bad, n->n_rows, "rows", 0});
 	if (n->n_other)
 		hr_import_problem(n->f, "%" PRIu64 " calls that are no file I/O were not imported",
 				  n->n_other);

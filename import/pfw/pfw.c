@@ -139,6 +139,7 @@ static int lines_read(struct pfw *p, struct line_buffer *b)
 		if (!r)
 			r = buffer_fill(b, p->f->input);
 		if (r == -E2BIG) { /* not a line: skips it */
+			p->n_lines++;
 			line_bad(p);
 			b->at = b->used;
 			r = 0;
@@ -151,7 +152,7 @@ static void problems_report(struct pfw *p)
 {
 	struct hr_import_file *f = p->f;
 
-	hr_import_bad_lines(f, p->n_bad, p->n_lines, p->first_bad);
+	hr_import_bad(f, &(struct hr_import_bad){p->n_bad, p->n_lines, "lines", p->first_bad});
 	if (p->cut && !hr_input_cut(f->input)) {
 		hr_import_problem(f, "the last line is cut: its process was killed while it wrote");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);

@@ -32,13 +32,10 @@ static int times_read(const struct pfw *p, uint64_t *ret_start_ns, uint64_t *ret
 	const struct hr_pfw_line *l = &p->line;
 
 	*ret_dur_ns = 0;
-	if (!hr_pfw_has(l, HR_PFW_TS) || !hr__pfw_us(&l->v[HR_PFW_TS], ret_start_ns) ||
-	    (hr_pfw_has(l, HR_PFW_DUR) && !hr__pfw_us(&l->v[HR_PFW_DUR], ret_dur_ns)))
+	if (!hr_pfw_has(l, HR_PFW_TS) ||
+	    !hr__pfw_time(&l->v[HR_PFW_TS], p->unit_ns, ret_start_ns) ||
+	    (hr_pfw_has(l, HR_PFW_DUR) && !hr__pfw_time(&l->v[HR_PFW_DUR], p->unit_ns, ret_dur_ns)))
 		return -EBADMSG;
-	if (__builtin_expect(p->unit_ns != 1000, 0)) {
-		*ret_start_ns = *ret_start_ns / 1000 * p->unit_ns;
-		*ret_dur_ns = *ret_dur_ns / 1000 * p->unit_ns;
-	}
 	if (hr_pfw_has(l, HR_PFW_NS))
 		hr__pfw_ns(&l->v[HR_PFW_NS], ret_start_ns, ret_dur_ns);
 	return 0;
@@ -197,6 +194,7 @@ static const struct {
 	uint32_t kind;
 } known_regions[] = {
     {"pipeline", "epoch", HR_REGION_EPOCH},
+    {"pipeline", "epoch.block", HR_REGION_EPOCH},
     {"dataloader", "fetch.iter", HR_REGION_INPUT_WAIT},
     {"dataloader", "fetch", HR_REGION_INPUT_WAIT},
     {"checkpoint", "restart", HR_REGION_RESTORE},

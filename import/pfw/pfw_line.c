@@ -380,28 +380,29 @@ bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret)
 	return true;
 }
 
-bool hr__pfw_us(const struct hr_pfw_value *v, uint64_t *ret_ns)
+bool hr__pfw_time(const struct hr_pfw_value *v, uint64_t unit_ns, uint64_t *ret_ns)
 {
 	struct hr_pfw_value whole = *v;
-	uint64_t below = 0, unit = 100;
+	uint64_t below = 0, place = unit_ns / 10;
 	const char *dot;
-	int64_t us;
+	int64_t units;
 
 	if (v->n == 0)
 		return false;
 	dot = memchr(v->p, '.', v->n);
 	if (__builtin_expect(dot != NULL, 0))
 		whole.n = (uint32_t)(dot - v->p);
-	if (!hr__pfw_int(&whole, &us) || us < 0 || us > INT64_MAX / 1000)
+	if (!hr__pfw_int(&whole, &units) || units < 0 ||
+	    (uint64_t)units > (uint64_t)INT64_MAX / unit_ns)
 		return false;
-	for (dot = dot ? dot + 1 : v->p + v->n; dot < v->p + v->n; dot++, unit /= 10) {
+	for (dot = dot ? dot + 1 : v->p + v->n; dot < v->p + v->n; dot++, place /= 10) {
 		unsigned digit = (unsigned)*dot - '0';
 
 		if (digit > 9)
 			return false;
-		below += digit * unit;
+		below += digit * place;
 	}
-	*ret_ns = (uint64_t)us * 1000 + below;
+	*ret_ns = (uint64_t)units * unit_ns + below;
 	return true;
 }
 

@@ -118,8 +118,8 @@ int hr__pfw_line(const char *p, size_t n, struct hr_pfw_line *ret);
 
 /* Reads a number, which may be in quotes. False: it is not a number, or out of range. */
 bool hr__pfw_int(const struct hr_pfw_value *v, int64_t *ret);
-/* Reads microseconds, with an optional fraction, as nanoseconds. */
-bool hr__pfw_us(const struct hr_pfw_value *v, uint64_t *ret_ns);
+/* Reads a time in units of unit_ns, with an optional fraction. */
+bool hr__pfw_time(const struct hr_pfw_value *v, uint64_t unit_ns, uint64_t *ret_ns);
 
 /* Writes a string without its escapes: at most v->n bytes. Returns their number. */
 size_t hr__pfw_text(const struct hr_pfw_value *v, char *to);

@@ -57,9 +57,9 @@ static struct pfw_pid *pid_describe(struct pfw *p, struct pfw_node *n)
 	return of;
 }
 
-static bool us_read(const struct pfw *p, enum hr_pfw_key key, uint64_t *ret_ns)
+static bool time_read(const struct pfw *p, enum hr_pfw_key key, uint64_t *ret_ns)
 {
-	return hr_pfw_has(&p->line, key) && hr__pfw_us(&p->line.v[key], ret_ns);
+	return hr_pfw_has(&p->line, key) && hr__pfw_time(&p->line.v[key], p->unit_ns, ret_ns);
 }
 
 static int process_record(struct pfw *p)
@@ -89,8 +89,8 @@ static int process_record(struct pfw *p)
 	to->cpus = (uint32_t)hr__pfw_arg(p, HR_PFW_CPUS, 0);
 	to->first_cpu = (uint32_t)hr__pfw_arg(p, HR_PFW_FIRST_CPU, 0);
 	to->cpu_quota_milli = (uint32_t)hr__pfw_arg(p, HR_PFW_CPU_QUOTA, 0);
-	(void)us_read(p, HR_PFW_START_US, &to->start_ns);
-	(void)us_read(p, HR_PFW_END_US, &to->end_ns);
+	(void)time_read(p, HR_PFW_START_US, &to->start_ns);
+	(void)time_read(p, HR_PFW_END_US, &to->end_ns);
 	if (hr_pfw_has(&p->line, HR_PFW_NS))
 		hr__pfw_ns(&p->line.v[HR_PFW_NS], &to->start_ns, &to->end_ns);
 	to->alive = p->own && to->end_ns == 0;
@@ -136,7 +136,7 @@ int hr__pfw_life(struct pfw *p, bool starts)
 
 	if (r)
 		return r;
-	(void)hr__pfw_us(&p->line.v[HR_PFW_TS], &ts_ns);
+	(void)hr__pfw_time(&p->line.v[HR_PFW_TS], p->unit_ns, &ts_ns);
 	if (!starts) {
 		proc = hr__pfw_process(p, n, ts_ns);
 		if (proc)

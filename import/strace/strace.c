@@ -353,7 +353,7 @@ static void problems_report(struct strace *p)
 {
 	struct hr_import_file *f = p->f;
 
-	hr_import_bad_lines(f, p->n_bad, p->n_lines, p->first_bad);
+	hr_import_bad(f, &(struct hr_import_bad){p->n_bad, p->n_lines, "lines", p->first_bad});
 	if (p->n_torn) {
 		hr_import_problem(f, "the last line is cut");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, p->n_torn);

@@ -205,7 +205,7 @@ class Chrome(harness.Case):
                '{"ph":"X","name":"n","ts":1,"dur":1e300,"pid":1}', '{"ph":5}', "5", '"text"', "[1,2]", '{"ph" "X"}', "{,}", deep,
                '{"ph":"X","name":"\\x","pid":1,"tid":1,"ts":1}']
         text = '{"schemaVersion":1,"traceEvents":[' + ",".join(bad + [json.dumps(good), '{"ph":"X","name":"nan","pid":1,"tid":1,"ts":7,"args":{"a":NaN,"b":1}}']) + "]}"
-        said = self.run_import(self.file("t.json", text))
+        said = self.run_import(self.file("t.json", text), status=1)
         self.assertIn(f"{len(bad)} of {len(bad) + 2} events", said)
         self.assertEqual(self.query("SELECT name, args FROM regions ORDER BY start_ns"), [("good", None), ("nan", '{"b":1}')])
         long = "x" * 5000

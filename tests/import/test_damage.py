@@ -66,6 +66,14 @@ class Damage(harness.Case):
         self.assertIn("8 of 24 lines could not be read, the first is line 3", said)
         self.assertEqual((self.count(), self.losses()), (14, [("import_lines", 8)]))
 
+    def test_mostly_bad_lines(self):
+        """An error, though the rest is there."""
+        text = line_of(harness.workload(n=1)[0]) + "\n" + "garbage\n" * 2
+        said = self.run_import(self.file("t.pfw", text), status=1)
+        self.assertIn("t.pfw: 2 of 3 lines could not be read, the first is line 2\n", said)
+        self.assertIn("headrace: more than half of 1 of the files could not be read\n", said)
+        self.assertEqual((self.count(), self.losses()), (1, [("import_lines", 2)]))
+
     def test_paths(self):
         """Escapes, raw control bytes, a raw line end, bytes that are not UTF-8."""
         raw = {"/a\tb": "/a\\x09b", "/a\x01b": "/a\\x01b", "/a\nb": "/a\\x0Ab", "/\udcff\udcfe": "/\\xFF\\xFE", "/\u00e9": "/\u00e9",

@@ -114,6 +114,26 @@ class Dialects(harness.Case):
         self.run_import(self.path("traces"))
         self.assertEqual(self.query("SELECT node, path FROM events ORDER BY node"), [("n1", "/first"), ("n2", "/second")])
 
+    def test_units_of_time(self):
+        """DFTRACER_TIME_METRIC: in nanoseconds, a time since 1970 has 19 digits."""
+        for metric, ts, dur in ("NS", T0 * 1000 + 123, 4321), ("US", T0, 4), ("MS", T0 // 1000, 5), ("S", T0 // 1000000, 6):
+            unit = {"NS": 1, "US": 1000, "MS": 1000000, "S": 1000000000}[metric]
+            lines = [{"id": 0, "name": "CM", "cat": "dftracer", "type": 1, "pid": 7, "tid": 7, "ph": 4, "args": {"name": "time_metric", "value": metric}},
+                     {"id": 1, "name": "read", "cat": "POSIX", "pid": 7, "tid": 7, "ts": ts, "dur": dur, "ph": 1,
+                      "args": {"hostname": "n1", "fname": "/d/a", "ret": 15, "count": 15}}]
+            said = self.run_import(self.file(f"{metric}.pfw", harness.text_of(lines)), "--job", metric)
+            self.assertNotIn("could not be read", said)
+            self.assertEqual(self.query(f"SELECT start_ns, dur_ns, bytes FROM events WHERE job = '{metric}'"), [(ts * unit, dur * unit, 15)])
+
+    def test_epochs_of_version_2(self):
+        """epoch.iter is the time until the next one begins, and epoch.block the epoch itself."""
+        lines = [{"id": i, "name": name, "cat": "pipeline", "type": 6, "pid": 7, "tid": 7, "ts": T0 + 1000 * i, "dur": 900, "ph": 1,
+                  "args": {"hostname": "n1", "epoch": i // 2, "count": 1}}
+                 for i, name in enumerate(["epoch.iter", "epoch.block"] * 2)]
+        self.run_import(self.file("t.pfw", harness.text_of(lines)))
+        self.assertEqual(self.query("SELECT kind, name, epoch, start_ns FROM regions ORDER BY start_ns"),
+                         [("epoch" if i % 2 else "range", line["name"], i // 2, line["ts"] * 1000) for i, line in enumerate(lines)])
+
     def test_regions(self):
         lines = [
             {"id": "0", "name": "train", "cat": "PYTHON", "pid": "0", "tid": "5", "ts": str(T0), "dur": "100", "ph": "X",

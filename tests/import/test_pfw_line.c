@@ -155,14 +155,23 @@ static void test_numbers(void **state)
 	}
 	v.p = "1700000000000000.1239";
 	v.n = (uint32_t)strlen(v.p);
-	assert_true(hr__pfw_us(&v, &ns));
+	assert_true(hr__pfw_time(&v, 1000, &ns));
 	assert_int_equal(ns, UINT64_C(1700000000000000123));
 	v.n = 16;
-	assert_true(hr__pfw_us(&v, &ns));
+	assert_true(hr__pfw_time(&v, 1000, &ns));
 	assert_int_equal(ns, UINT64_C(1700000000000000000));
+	v.p = "1700000000123456789.5";
+	v.n = (uint32_t)strlen(v.p);
+	assert_true(hr__pfw_time(&v, 1, &ns));
+	assert_int_equal(ns, UINT64_C(1700000000123456789));
+	assert_false(hr__pfw_time(&v, 1000, &ns));
+	v.p = "1700000000.1234567891";
+	v.n = (uint32_t)strlen(v.p);
+	assert_true(hr__pfw_time(&v, UINT64_C(1000000000), &ns));
+	assert_int_equal(ns, UINT64_C(1700000000123456789));
 	v.p = "-1";
 	v.n = 2;
-	assert_false(hr__pfw_us(&v, &ns));
+	assert_false(hr__pfw_time(&v, 1000, &ns));
 }
 
 int main(void)
