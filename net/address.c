@@ -32,7 +32,7 @@ bool hr_address_is(const char *text)
 
 bool hr_address_meant(const char *text)
 {
-	return strstr(text, "://") != NULL;
+	return strstr(text, "://") || after(text, "tcp:") || after(text, "unix:");
 }
 
 static int parse_local(const char *path, size_t n, struct hr_address *a)

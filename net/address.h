@@ -26,7 +26,10 @@ struct hr_address {
 
 bool hr_address_is(const char *text); /* whether the text begins with "tcp://" or "unix://" */
 
-/* Whether a text is meant as an address and not as a path: it contains "://". */
+/*
+ * Whether a text is meant as an address and not as a path: it contains "://", or begins
+ * with "tcp:" or "unix:".
+ */
 bool hr_address_meant(const char *text);
 
 int hr_address_parse(const char *text, struct hr_address *ret);

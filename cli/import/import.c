@@ -223,7 +223,7 @@ int hr_import_main(int argc, char **argv)
 		if (!o.store || n == 0)
 			hr_report("%s" HR_HINT "headrace import FILE... -o STORE",
 				  n == 0 ? "no file to import" : "no store to write to");
-		else if (hr_address_is(o.store))
+		else if (hr_address_meant(o.store))
 			hr_report("headrace import writes a folder of this machine, not to a "
 				  "collector: %s",
 				  o.store);

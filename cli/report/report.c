@@ -23,7 +23,8 @@ enum { OPT_JOB = 256, OPT_JSON, OPT_SERVE, OPT_PORT };
 
 const struct hr_option hr_report_option_table[] = {
     {"job", OPT_JOB, "JOB", "show this job (default: the newest one)", HR_VALUES_OTHER},
-    {"output", 'o', "FILE", "write the page to FILE (default: STORE.html in this folder)", NULL},
+    {"output", 'o', "FILE",
+     "write the page to FILE, - for standard output (default: STORE.html in this folder)", NULL},
     {"serve", OPT_SERVE, NULL, "show the page in a browser of this machine, instead of a file",
      NULL},
     {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
@@ -153,6 +154,8 @@ static int make_file(struct report_request *r)
 
 	if (status == EXIT_SUCCESS && r->json)
 		hr_report_page_json(&page, stdout);
+	else if (status == EXIT_SUCCESS && r->output != NULL && strcmp(r->output, "-") == 0)
+		hr_report_page_write(&page, job != NULL ? job : store, false, stdout);
 	else if (status == EXIT_SUCCESS)
 		status = write_page(&page, job != NULL ? job : store, name);
 	hr_report_page_done(&page);

@@ -38,6 +38,8 @@ MISUSES = (  # command, exit status, message on standard error without "headrace
     ("run --linger later -- true", 2, "--linger must be a time such as 5s, 500ms or 0, not 'later'"),
     ("run --label novalue -- true", 2, "--label must be K=V, not 'novalue'"),
     ("run --ranks 3-1 -- true", 2, "--ranks must be ranks and ranges such as 0-47,64, not '3-1'"),
+    ("run -o tcp:host -- true", 2, f"--store 'tcp:host' is not an address of a collector: {TARGETS}"),
+    ("import page.html -o tcp:host", 2, "headrace import writes a folder of this machine, not to a collector: tcp:host"),
     ("run -o tcp:// -- true", 2, f"--store 'tcp://' is not an address of a collector: {TARGETS}"),
     ("run -o tcp://host:0 -- true", 2, "--store 'tcp://host:0': port 0 is not valid; the default port of collectors is 4747"),
     ("run -o file -- true", 125, "cannot create the store file: Not a directory\nhint: choose a new folder with -o"),

@@ -353,6 +353,14 @@ class Page(PageCase):
             time.sleep(0.05)
         self.assertLessEqual(written(), os.path.getsize(os.path.join(self.data, "file")))
 
+    def test_standard_output(self):
+        self.run_it("--include", self.data, "--", "sh", "-c", f"echo x >{self.data}/f")
+        page = os.path.join(self.dir, "page.html")
+        self.report(self.store, "-o", page)
+        done = self.report(self.store, "-o", "-")
+        with open(page, encoding="utf-8") as f:
+            self.assertEqual((done.stdout, done.stderr), (f.read(), ""))
+
     def test_serving_mistakes(self):
         done = self.headrace("report", "--serve", "nowhere")
         self.assertEqual(done.returncode, 66)
