@@ -18,6 +18,13 @@
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
+static void file_unknown(struct hr_import_file *f)
+{
+	hr_import_problem(f, "unknown format: not imported");
+	if (!f->found)
+		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+}
+
 /* Opens a file that can be imported, and finds its reader. NULL: none; the user gets a line. */
 static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t **ret_head,
 					 long *ret_bytes)
@@ -40,11 +47,8 @@ static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t
 		return NULL;
 	}
 	reader = hr__reader_find(*ret_head, (size_t)*ret_bytes);
-	if (!reader) {
-		hr_import_problem(f, "unknown format: not imported");
-		if (!f->found)
-			hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
-	}
+	if (!reader)
+		file_unknown(f);
 	return reader;
 }
 
@@ -121,8 +125,13 @@ static int file_read(struct hr_import_file *f)
 		file_close(f);
 		return 0;
 	}
-	mixture_check(f, reader);
 	r = reader->read(f);
+	if (r == HR_READER_OTHER) {
+		file_unknown(f);
+		file_close(f);
+		return 0;
+	}
+	mixture_check(f, reader);
 	if (!r && hr_input_cut(f->input)) {
 		hr_import_problem(f, "cut or damaged: imported up to there");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);

@@ -146,6 +146,7 @@ struct hr_import_stream {
 	struct hr_import_file *file; /* NULL after it was read */
 	char *node;
 	const char *reader;
+	uint32_t part; /* of the file */
 	uint64_t instance;
 	struct hr_writer *writer; /* NULL while it waits for names of other files */
 	int failed;		  /* -errno: an error after which nothing is written */

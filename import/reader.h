@@ -30,7 +30,10 @@ struct hr_import_file {
 	bool found;	  /* in a folder that the user named */
 	struct hr_input *input;
 	struct hr_import_stream *streams; /* of the nodes in this file, see hr_import_stream */
+	uint32_t part; /* a reader that finds another recording in the file adds 1: new streams */
 };
+
+#define HR_READER_OTHER 1
 
 struct hr_reader {
 	const char *name; /* "pfw": the value of the job's label `imported` */
@@ -42,7 +45,10 @@ struct hr_reader {
 	 * facts that other files need. NULL: nothing to do.
 	 */
 	void (*survey)(struct hr_import_file *f, const uint8_t *head, size_t bytes);
-	/* Reads f->input from its begin. 0 or -errno. */
+	/*
+	 * Reads f->input from its begin. 0 or -errno; HR_READER_OTHER: it is of another format,
+	 * which the probe could not see, and nothing was added.
+	 */
 	int (*read)(struct hr_import_file *f);
 };
 

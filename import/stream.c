@@ -23,7 +23,8 @@ static uint64_t stream_instance(const struct hr_import_file *f, const char *node
 {
 	uint64_t h = hr_fnv(HR_FNV_BASIS, f->name, strlen(f->name) + 1);
 
-	return hr_fnv(h, node, strlen(node)) | 1;
+	h = hr_fnv(h, node, strlen(node) + 1);
+	return hr_fnv(h, &f->part, sizeof(f->part)) | 1;
 }
 
 static int stream_folder_note(struct hr_import_stream *s)
@@ -55,7 +56,7 @@ static int added_instance(const struct hr_import_file *f, uint64_t *ret)
 	if (in)
 		hr_input_close(in);
 	free(piece);
-	*ret = h | 1;
+	*ret = hr_fnv(h, &f->part, sizeof(f->part)) | 1;
 	return (int)n;
 }
 
@@ -148,6 +149,7 @@ static struct hr_import_stream *stream_new(struct hr_import_file *f, const char 
 		return NULL;
 	s->import = f->import;
 	s->file = f;
+	s->part = f->part;
 	s->node = strdup(node);
 	s->instance = stream_instance(f, node);
 	s->first_ns = UINT64_MAX;
@@ -182,7 +184,7 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 	name[bytes] = '\0';
 	node_clean(name);
 	for (s = f->streams; s; s = s->next)
-		if (strcmp(s->node, name) == 0)
+		if (s->part == f->part && strcmp(s->node, name) == 0)
 			break;
 	if (!s) {
 		s = stream_new(f, name);

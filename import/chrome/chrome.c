@@ -83,6 +83,15 @@ static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+/* Whether an event has no members: TensorFlow and others end their arrays with one, after a comma. */
+static bool event_is_empty(const char *at)
+{
+	at++;
+	while (*at && strchr(" \n\t\r", *at))
+		at++;
+	return *at == '}';
+}
+
 /* Reads the event at b->at. 1; 0: the file is cut; or a fatal error. */
 static int event_read(struct chrome_trace *c, struct chrome_input *b)
 {
@@ -102,6 +111,11 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 		if (r <= 0)
 			return r;
 	}
+	if (!r && event_is_empty(b->p + b->at)) {
+		c->n_events--;
+		b->at = (size_t)(at - b->p);
+		return 1;
+	}
 	if (!r) {
 		if (!c->torch && e.cat.type == HR_JSON_NONE && hr_json_part_is(&e.pid, TORCH_PID))
 			c->torch = true;
@@ -114,8 +128,11 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 	return hr__chrome_input_skip(b);
 }
 
-/* Reads the array of events, after its '['. 1: it ended; 0: the file is cut; or a fatal error. */
-static int events_read(struct chrome_trace *c, struct chrome_input *b)
+/*
+ * Reads the array of events, after its '['. `alone`: it is the whole trace, so its last bracket may
+ * be missing, and that of another trace follow. 1: it ended; 0: the file is cut; or a fatal error.
+ */
+static int events_read(struct chrome_trace *c, struct chrome_input *b, bool alone)
 {
 	for (uint64_t n = 0;; n++) {
 		int r = hr__chrome_input_peek(b);
@@ -124,6 +141,8 @@ static int events_read(struct chrome_trace *c, struct chrome_input *b)
 			return r;
 		if (n % STOP_EVENTS == 0 && hr_import_stopped(c->f))
 			return -ECANCELED;
+		if (r == '[' && alone)
+			return 1;
 		if (r == ',' || r == ']') {
 			b->at++;
 			if (r == ']')
@@ -161,15 +180,16 @@ static int value_read(struct chrome_input *b, struct hr_json_part *ret)
 static int member_read(struct chrome_trace *c, struct chrome_input *b, const char *name,
 		       size_t bytes)
 {
-	const struct hr_json_part key = {.p = name, .n = bytes};
+	const struct hr_json_part key = {.p = name, .n = bytes, .type = HR_JSON_STRING};
 	struct hr_json_part value;
 	int r = hr__chrome_input_peek(b);
 
 	if (r <= 0)
 		return r;
+	c->is_trace |= hr__chrome_member_is(&key);
 	if (r == '[' && hr_json_part_is(&key, "traceEvents")) {
 		b->at++;
-		return events_read(c, b);
+		return events_read(c, b, false);
 	}
 	r = value_read(b, &value);
 	if (r == 1)
@@ -232,7 +252,8 @@ static int file_read(struct chrome_trace *c, struct chrome_input *b)
 	if (r <= 0)
 		return r;
 	b->at++;
-	r = array ? events_read(c, b) : file_object_read(c, b);
+	c->is_trace = array;
+	r = array ? events_read(c, b, true) : file_object_read(c, b);
 	if (r == 0)
 		c->cut =
 		    !array || b->at < b->used; /* the last bracket of an array may be missing */
@@ -275,89 +296,63 @@ static void clock_set(struct chrome_trace *c)
 				c->clock_known || c->last_ns >= HR_IMPORT_WALL_LEAST_NS);
 }
 
-static int chrome_read(struct hr_import_file *f)
+/* Reads a trace. *ret_cut: nothing can be read after it. */
+static int trace_read(struct hr_import_file *f, struct chrome_input *b, bool *ret_cut)
 {
 	struct chrome_trace c = {.f = f, .rank = -1};
-	struct chrome_input b;
-	int r = hr__chrome_input_init(&b, f->input);
+	int r = file_read(&c, b);
 
-	if (!r)
-		r = file_read(&c, &b);
 	clock_set(&c); /* the last regions need it to find their steps */
 	if (!r)
 		r = hr__chrome_finish(&c);
 	clock_set(&c);
+	if (!r && !c.is_trace)
+		r = HR_READER_OTHER;
 	if (!r)
 		problems_report(&c);
 	hr__chrome_done(&c);
-	free(b.p);
+	*ret_cut = c.cut;
 	return r;
 }
 
-/* ---- detection ------------------------------------------------------------------------------- */
-
-/* Whether the object has a member that only Chrome traces have, as far as `end`. */
-static bool object_is_trace(const char *p, const char *end)
-{
-	static const char *const names[] = {"traceEvents", "schemaVersion", "deviceProperties",
-					    "baseTimeNanoseconds", "displayTimeUnit"};
-	struct hr_json_part key = {0}, value;
-	int r = 1;
-
-	while (r == 1) {
-		r = hr_json_part_member(&p, end, &key, &value);
-		if (r == 0 || r == -EBADMSG)
-			return false;
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			if (key.type == HR_JSON_STRING && hr_json_part_is(&key, names[i]))
-				return true;
-	}
-	return false;
-}
-
-static const char *blanks_skip(const char *p, const char *end, const char *blanks)
-{
-	while (p < end && *p && strchr(blanks, *p))
-		p++;
-	return p;
-}
-
 /*
- * Accepts an array only if its first event has several lines, or shares its line with the next one:
- * arrays with an event on each line are .pfw files.
+ * Reads the traces that follow the first one: a program that ran again added its own one, or files
+ * were joined. They have clocks and processes of their own.
  */
-static bool array_is_trace(const char *p, const char *end)
+static int further_read(struct hr_import_file *f, struct chrome_input *b)
 {
-	struct chrome_event e;
-	const char *from = p = blanks_skip(p, end, " \n\t\r");
-	int r;
+	bool cut = false;
+	int r = 0;
 
-	if (p == end)
-		return false;
-	r = hr__chrome_event_read(&p, end, &e);
-	if ((r && r != -EAGAIN) || e.ph.type != HR_JSON_STRING || e.ph.n != 1)
-		return false;
-	if (memchr(from, '\n', (size_t)(p - from)))
-		return true;
-	p = blanks_skip(p, end, " \t,");
-	return p < end && *p == '{';
+	while (!r && !cut && ((r = hr__chrome_input_peek(b)) == '{' || r == '[')) {
+		f->part++;
+		r = trace_read(f, b, &cut);
+	}
+	if (r > 0) {
+		hr_import_problem(f, "the rest of the file is no trace: not imported");
+		hr_import_lose(f, HR_LOSS_IMPORT_LINES, 1);
+		r = 0;
+	}
+	return r;
 }
 
-static bool chrome_probe(const uint8_t *head, size_t bytes)
+static int chrome_read(struct hr_import_file *f)
 {
-	const char *end = (const char *)head + bytes;
-	const char *p = blanks_skip((const char *)head, end, " \n\t\r");
+	struct chrome_input b;
+	int r = hr__chrome_input_init(&b, f->input);
+	bool cut = false;
 
-	if (p == end)
-		return false;
-	if (*p == '{')
-		return object_is_trace(p + 1, end);
-	return *p == '[' && array_is_trace(p + 1, end);
+	if (!r)
+		r = trace_read(f, &b, &cut);
+	if (!r && !cut)
+		r = further_read(f, &b);
+	free(b.p);
+	return r;
 }
 
 const struct hr_reader hr_reader_chrome = {
     .name = "chrome",
     .what = "Chrome trace",
-    .probe = chrome_probe,
+    .probe = hr__chrome_probe,
     .read = chrome_read,
 };

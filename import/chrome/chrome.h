@@ -59,6 +59,7 @@ struct chrome_trace {
 	char *texts[4]; /* texts without escapes: one for each of domain, category, name, args */
 	size_t text_room[4];
 
+	bool is_trace; /* it has a member of Chrome traces, or is an array */
 	uint64_t n_events, n_bad, n_counters, n_other, n_alone, n_notes;
 	bool cut;
 };
@@ -77,6 +78,11 @@ int hr__chrome_input_more(struct chrome_input *b);
 int hr__chrome_input_peek(struct chrome_input *b);
 /* Skips a value that is not valid or too long, by its brackets and quotes. 1; 0: cut; -errno. */
 int hr__chrome_input_skip(struct chrome_input *b);
+
+/* chrome_probe.c */
+bool hr__chrome_probe(const uint8_t *head, size_t bytes);
+/* Whether only Chrome traces have a member with this name in the object of the file. */
+bool hr__chrome_member_is(const struct hr_json_part *key);
 
 /* chrome_event.c */
 /* Reads an event, which is an object, and moves *at after it. 0, -EBADMSG or -EAGAIN. */

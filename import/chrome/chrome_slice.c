@@ -68,16 +68,42 @@ uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *p
 	return proc && hr_map64_set(&c->process_of, key, proc) == 0 ? proc : 0;
 }
 
-static bool gpu_is(const struct hr_json_part *cat)
+/* Whether a category is of the calls of a program, not of what its accelerator does. */
+static bool host_is(const struct hr_json_part *cat)
 {
-	static const char *const names[] = {
+	static const char *const ends[] = {"_runtime", "_driver"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		size_t n = strlen(ends[i]);
+
+		if (cat->n > n && memcmp(cat->p + cat->n - n, ends[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns the domain of the work of an accelerator. No bytes: the slice is of the program. The
+ * categories of torch's profiler for GPUs do not name their maker; those for others begin with it.
+ */
+static struct hr_import_slice device_domain(const struct hr_json_part *cat)
+{
+	static const char *const gpu[] = {
 	    "kernel",	 "gpu_memcpy", "gpu_memset", "gpu_user_annotation",
 	    "cuda_sync", "Kernel",     "Memcpy",     "Memset"};
+	static const char *const others[] = {"mtia", "hpu", "gcu", "musa", "npu", "mlu"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (hr_json_part_is(cat, names[i]))
-			return true;
-	return false;
+	for (size_t i = 0; i < sizeof(gpu) / sizeof(gpu[0]); i++)
+		if (hr_json_part_is(cat, gpu[i]))
+			return (struct hr_import_slice){"cuda", 4};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		size_t n = strlen(others[i]);
+
+		if (cat->n > n && cat->p[n] == '_' && memcmp(cat->p, others[i], n) == 0 &&
+		    !host_is(cat))
+			return (struct hr_import_slice){others[i], n};
+	}
+	return (struct hr_import_slice){0};
 }
 
 static uint32_t small_number(const struct hr_json_part *first, const struct hr_json_part *second)
@@ -344,10 +370,15 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 						.epoch = HR_REGION_UNKNOWN,
 						.start_ns = (uint64_t)start_ns + HR_IMPORT_CLOCK_NS,
 						.dur_ns = (uint64_t)dur_ns}};
-	bool gpu = gpu_is(&e->cat) || hr_json_part_is(&e->pid, GPU_PID);
 	struct chrome_args args;
 	uint32_t thread;
+	bool gpu;
 	int r;
+
+	g.domain = device_domain(&e->cat);
+	if (hr_json_part_is(&e->pid, GPU_PID))
+		g.domain = (struct hr_import_slice){"cuda", 4};
+	gpu = g.domain.n > 0;
 
 	if (e->name.type != HR_JSON_STRING || hr_json_part_is(&e->cat, "Trace"))
 		return e->name.type == HR_JSON_STRING ? 0 : -EBADMSG;
@@ -363,9 +394,7 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 	}
 	if (kind == HR_REGION_RANGE && c->torch)
 		kind_find(&e->name, gpu, &g.region);
-	if (gpu)
-		g.domain = (struct hr_import_slice){"cuda", 4};
-	else if (c->torch)
+	if (!gpu && c->torch)
 		g.domain = (struct hr_import_slice){"torch", 5};
 	r = text_take(c, TEXT_NAME, &e->name, NAME_MOST, &g.name);
 	if (!r)

@@ -114,6 +114,47 @@ class Chrome(harness.Case):
         self.run_import(self.file("t.json", json.dumps(events)))
         self.assertEqual(self.query("SELECT kind, step FROM regions ORDER BY step"), [("step", 0), ("step", 1), ("step", 2)])
 
+    def test_one_event_per_line(self):
+        """Arrays of other programs, whose lines end with commas: Horovod's and NCCL's never end, TensorFlow's ends with an empty object."""
+        slices = [{"name": f"op{i}", "ph": "X", "ts": BASE / 1000 + i, "dur": 1, "pid": 5, "tid": 6} for i in range(50)]
+        lines = [json.dumps({"name": "process_name", "ph": "M", "pid": 5, "args": {"name": "all"}})] + [json.dumps(s) for s in slices]
+        for i, text in enumerate(("[\n" + ",\n".join(lines) + ",\n", "[" + "\n,".join(lines) + "\n]", "[\n" + ",\n".join(lines) + ",\n{}]\n",
+                                  '{"displayTimeUnit":"ns","traceEvents":[' + ",\n".join(lines) + ", { }]}",
+                                  json.dumps({"metadata": ["x" * 1000] * 100, "traceEvents": slices}), "[" + json.dumps({**slices[0], "args": {"a": "x" * 100_000}}) + "," + ",\n".join(lines[2:]))):
+            said = self.run_import(self.file(f"{i}.json", text), store=self.path(f"s{i}"))
+            self.assertNotRegex(said, "could not|killed|cut|kinds", i)
+            self.assertEqual(self.query("SELECT count(*), min(start_ns), max(dur_ns) FROM regions", self.path(f"s{i}")), [(50, BASE, 1000)], i)
+            self.assertEqual(self.query("SELECT value FROM labels WHERE key = 'imported'", self.path(f"s{i}")), [("chrome",)])
+
+    def test_several_traces_in_a_file(self):
+        """Each has its own clock. The parts of a gzip file have nothing to do with them."""
+        first, second = (json.dumps(trace([{"ph": "X", "name": "op", "cat": "cpu_op", "pid": pid, "tid": pid, "ts": 100 + i, "dur": 1} for i in range(9)],
+                                          baseTimeNanoseconds=base)) for pid, base in ((7, BASE), (8, BASE + 10**9)))
+        array = "[\n" + json.dumps({"ph": "X", "name": "op", "pid": 9, "tid": 9, "ts": 5, "dur": 1}) + ",\n"
+        rows = "SELECT pid, count(*), min(start_ns) FROM regions GROUP BY ALL ORDER BY 1"
+        both = [(7, 9, BASE + 100_000), (8, 9, BASE + 10**9 + 100_000)]
+        packed = lambda *texts: b"".join(gzip.compress(t.encode()) for t in texts)
+        for i, (content, is_) in enumerate(((first + "\n" + second, both), (packed(first, second), both), (packed(first[:90], first[90:]), both[:1]),
+                                            (first + array, both[:1] + [(9, 1, 5000)]), (array + array, [(9, 2, 5000)]))):
+            self.run_import(self.file(f"{i}.json", content), store=self.path(f"s{i}"))
+            self.assertEqual(self.query(rows, self.path(f"s{i}")), is_, i)
+        self.assertIn("the rest of the file is no trace", self.run_import(self.file("r.json", first + "more"), store=self.path("r")))
+        self.assertEqual(self.query("SELECT reason, count FROM losses", self.path("r")), [("import_lines", 1)])
+
+    def test_an_object_that_is_no_trace(self):
+        """Nothing but the whole file shows it."""
+        said = self.run_import(self.file("t.json", json.dumps({"a": ["x" * 1000] * 100, "b": 1})), self.file("u.json", json.dumps({"a": 1})), status=1)
+        self.assertEqual(said.count("unknown format"), 2)
+
+    def test_accelerators(self):
+        """What an accelerator does is not of torch's domain; the calls of its driver are."""
+        at = lambda i, cat, pid=3, tid=2: {"ph": "X", "name": cat, "cat": cat, "pid": pid, "tid": tid, "ts": 100 * i, "dur": 9}
+        events = [at(1, "cpu_op", 77, 77), at(2, "mtia_runtime", 77, 77), at(3, "mtia_ccp_events"), at(4, "kernel"), at(5, "xpu_driver", 77, 77), at(6, "hpu_op")]
+        self.run_import(self.file("t.json", json.dumps(trace(events))))
+        self.assertEqual(self.query("SELECT name, domain, tid, pid FROM regions ORDER BY start_ns"),
+                         [("cpu_op", "torch", 77, 77), ("mtia_runtime", "torch", 77, 77), ("mtia_ccp_events", "mtia", 100_300_002, 77),
+                          ("kernel", "cuda", 100_300_002, 77), ("xpu_driver", "torch", 77, 77), ("hpu_op", "hpu", 100_300_002, 77)])
+
     def test_own_export(self):
         """What headrace exports comes back with the same operations and regions."""
         lines = list(harness.dialect_a(harness.workload(n=12)))
