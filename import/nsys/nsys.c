@@ -18,6 +18,7 @@
 #define SQL_BYTES    2048u
 #define NO_STATEMENT NULL
 #define OWN_REGION   "SELECT kind, step, epoch, count, open, rank, worker, "
+#define BEFORE_NS    INT64_C(3600000000000) /* a row that begins earlier is not valid */
 #define OWN_WHERE    " FROM HEADRACE_REGIONS WHERE rangeId = ?1"
 
 /* ---- statements ------------------------------------------------------------------------------ */
@@ -105,11 +106,36 @@ static int64_t number_read(struct nsys *n, const char *sql, int64_t otherwise)
 	return value;
 }
 
+/* ---- the tables ------------------------------------------------------------------------------ */
+
+static const struct nsys_table *const tables[] = {
+    &hr__nsys_processes, &hr__nsys_own_processes, &hr__nsys_names,   &hr__nsys_ranges,
+    &hr__nsys_kernels,	 &hr__nsys_memcpys,	  &hr__nsys_memsets, &hr__nsys_graphs,
+    &hr__nsys_runtime,	 &hr__nsys_syncs};
+
 /* ---- the streams ----------------------------------------------------------------------------- */
+
+/* Returns how long before time 0 the first row begins. Without an epoch, times then begin there. */
+static int64_t before_find(struct nsys *n)
+{
+	int64_t before = 0;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		char sql[SQL_BYTES];
+		int64_t start;
+
+		snprintf(sql, sizeof(sql), "SELECT min(start) FROM %s WHERE start >= %" PRId64,
+			 tables[i]->name, -BEFORE_NS);
+		start = number_read(n, sql, 0);
+		before = -start > before ? -start : before;
+	}
+	return before;
+}
 
 static int streams_open(struct nsys *n)
 {
 	n->epoch_ns = number_read(n, "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME", -1);
+	n->before_ns = n->epoch_ns > 0 ? BEFORE_NS : before_find(n);
 	if (n->epoch_ns <= 0)
 		hr_import_problem(n->f, "its times begin at 0: the time of day is unknown");
 	return hr__nsys_nodes_open(n);
@@ -119,10 +145,6 @@ static int streams_open(struct nsys *n)
 
 static int tables_read(struct nsys *n)
 {
-	static const struct nsys_table *const tables[] = {
-	    &hr__nsys_processes, &hr__nsys_own_processes, &hr__nsys_names,
-	    &hr__nsys_ranges,	 &hr__nsys_kernels,	  &hr__nsys_memcpys,
-	    &hr__nsys_memsets,	 &hr__nsys_runtime,	  &hr__nsys_syncs};
 	uint64_t own = 0;
 	int r = 0;
 
@@ -147,6 +169,46 @@ static void absent_report(struct nsys *n)
 					"(nsys profile --trace=osrt records them)");
 }
 
+static bool table_is_read(const char *name)
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (strcmp(name, tables[i]->name) == 0)
+			return true;
+	return strcmp(name, hr__nsys_calls.name) == 0 || strncmp(name, "HEADRACE_", 9) == 0;
+}
+
+static void others_lose(struct nsys *n, const char *table, int64_t rows)
+{
+	if (rows <= 0)
+		return;
+	hr_import_problem(n->f, "%" PRId64 " rows of %s were not imported", rows, table);
+	hr_import_lose(n->f, HR_LOSS_IMPORT_KINDS, (uint64_t)rows);
+}
+
+/* Reports rows with a time that no table above reads, for example those of MPI. */
+static void others_report(struct nsys *n)
+{
+	sqlite3_stmt *st = hr__nsys_statement(
+	    n, "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c "
+	       "WHERE m.type = 'table' AND c.name = 'start' COLLATE NOCASE ORDER BY 1");
+
+	while (st && sqlite3_step(st) == SQLITE_ROW) {
+		const char *name = (const char *)sqlite3_column_text(st, 0);
+		char sql[SQL_BYTES];
+
+		if (!name || table_is_read(name))
+			continue;
+		sqlite3_snprintf(sizeof(sql), sql, "SELECT count(*) FROM \"%w\"", name);
+		others_lose(n, name, number_read(n, sql, 0));
+	}
+	sqlite3_finalize(st);
+	others_lose(n, "NVTX_EVENTS with other types",
+		    number_read(n,
+				"SELECT count(*) FROM NVTX_EVENTS WHERE eventType NOT IN (33, "
+				"34, 39, 59, 60, 70, 71, 75, 76)",
+				0));
+}
+
 /* Reports what the recording of headrace's own files lacks. */
 static void notes_report(struct nsys *n)
 {
@@ -166,6 +228,7 @@ static void notes_report(struct nsys *n)
 static void problems_report(struct nsys *n)
 {
 	absent_report(n);
+	others_report(n);
 	notes_report(n);
 	hr_import_bad(n->f, &(struct hr_import_bad){n->n_bad, n->n_rows, "rows", 0});
 	if (n->n_other)
@@ -226,9 +289,10 @@ static int nsys_read(struct hr_import_file *f)
 		nsys_done(&n);
 		return 0;
 	}
-	if (!column_exists(&n, "NVTX_EVENTS", "start") && !column_exists(&n, "OSRT_API", "start") &&
-	    !column_exists(&n, "CUPTI_ACTIVITY_KIND_KERNEL", "start")) {
-		hr_import_problem(f, "an SQLite database without tables of Nsight Systems");
+	if (!column_exists(&n, "NVTX_EVENTS", "start") &&
+	    !column_exists(&n, "StringIds", "value") &&
+	    !column_exists(&n, "META_DATA_EXPORT", "value")) {
+		hr_import_problem(f, "an SQLite database that Nsight Systems did not export");
 		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
 		nsys_done(&n);
 		return 0;

@@ -36,6 +36,7 @@ struct nsys {
 	struct hr_map64 node_of;    /* upper bits of a global id -> index of its node */
 	struct nsys_node *at;	    /* node of the current row, which hr__nsys_thread sets */
 	int64_t epoch_ns;	    /* wall clock at time 0; <= 0: unknown */
+	int64_t before_ns;	    /* added to all times: a row may begin before time 0 */
 	struct hr_map64 process_of; /* key of a process -> number in its stream */
 	struct hr_map64 exe_of;	    /* key of a process -> index of its program's name */
 	struct hr_map64 own_of;	    /* key of a process -> index in own_processes */
@@ -77,7 +78,7 @@ sqlite3_stmt *hr__nsys_statement(struct nsys *n, const char *sql);
 
 /* nsys_rows.c */
 extern const struct nsys_table hr__nsys_names, hr__nsys_ranges, hr__nsys_kernels, hr__nsys_memcpys,
-    hr__nsys_memsets, hr__nsys_runtime, hr__nsys_syncs, hr__nsys_own_calls, hr__nsys_calls,
-    hr__nsys_processes, hr__nsys_own_processes;
+    hr__nsys_memsets, hr__nsys_graphs, hr__nsys_runtime, hr__nsys_syncs, hr__nsys_own_calls,
+    hr__nsys_calls, hr__nsys_processes, hr__nsys_own_processes;
 
 #endif

@@ -54,7 +54,7 @@ static int node_open(struct nsys *n, struct nsys_node *node)
 	r = hr_import_stream_of(n->f, &origin, &node->s);
 	if (r)
 		return r;
-	hr_import_clock(node->s, n->epoch_ns > 0 ? n->epoch_ns : 0, n->epoch_ns > 0);
+	hr_import_clock(node->s, n->epoch_ns > 0 ? n->epoch_ns - n->before_ns : 0, n->epoch_ns > 0);
 	return hr_nest_new(node->s, &node->nest);
 }
 

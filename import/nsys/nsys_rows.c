@@ -14,11 +14,13 @@
 #include "common/json_part.h"
 #include "import/nsys/nsys.h"
 
-#define NAME_MOST 1000 /* as of NVTX */
-#define ARGS_MOST 4095
-#define TID_OF(g) ((uint32_t)((uint64_t)(g)&0xffffff))
+#define NAME_MOST   1000 /* as of NVTX */
+#define ARGS_MOST   4095
+#define NSYS_RANGES "eventType IN (34, 59, 60, 70, 71)"
+#define TID_OF(g)   ((uint32_t)((uint64_t)(g)&0xffffff))
 
 enum { EVENT_CATEGORY = 33, EVENT_MARK = 34, EVENT_PUSH_POP = 59, EVENT_START_END = 60 };
+enum { EVENT_TEXT_PUSH_POP = 70, EVENT_TEXT_START_END = 71 }; /* of text files that nsys read */
 enum { EVENT_DOMAIN = 75 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -96,9 +98,9 @@ static int times_read(const struct nsys *n, sqlite3_stmt *row, struct hr_region 
 		g->open = true;
 		end = n->last_ns > start ? n->last_ns : start;
 	}
-	if (value_is_null(row, 0) || start < 0 || end < start)
+	if (value_is_null(row, 0) || start < -n->before_ns || end < start)
 		return -EBADMSG;
-	g->start_ns = (uint64_t)start + HR_IMPORT_CLOCK_NS;
+	g->start_ns = (uint64_t)(start + n->before_ns) + HR_IMPORT_CLOCK_NS;
 	g->dur_ns = (uint64_t)(end - start);
 	return 0;
 }
@@ -289,9 +291,10 @@ static int texts_read(struct nsys *n, sqlite3_stmt *row, struct hr_import_region
 static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 {
 	int64_t type = sqlite3_column_int64(row, 2), tid = sqlite3_column_int64(row, 4);
-	struct hr_import_region g = region_new(type == EVENT_PUSH_POP	 ? HR_REGION_RANGE
-					       : type == EVENT_START_END ? HR_REGION_SPAN
-									 : HR_REGION_MARK);
+	struct hr_import_region g =
+	    region_new(type == EVENT_MARK					 ? HR_REGION_MARK
+		       : type == EVENT_START_END || type == EVENT_TEXT_START_END ? HR_REGION_SPAN
+										 : HR_REGION_RANGE);
 	uint32_t thread;
 	char payload[64];
 	int own, r = hr__nsys_thread(n, tid, TID_OF(tid), &thread);
@@ -321,7 +324,7 @@ const struct nsys_table hr__nsys_ranges = {
 		"category", "jsonText", "uint64Value", "int64Value", "doubleValue", "uint32Value",
 		"int32Value", "floatValue"},
     .row = ranges_row,
-    .where = "eventType IN (34, 59, 60)"};
+    .where = NSYS_RANGES};
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
@@ -402,6 +405,25 @@ const struct nsys_table hr__nsys_memsets = {
     .name = "CUPTI_ACTIVITY_KIND_MEMSET",
     .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes"},
     .row = memsets_row};
+
+/* A launch of a graph, whose kernels nsys does not record unless --cuda-graph-trace=node. */
+static int graphs_row(struct nsys *n, sqlite3_stmt *row)
+{
+	char name[48] = "graph", more[64] = "";
+
+	if (!value_is_null(row, 6)) {
+		int64_t graph = sqlite3_column_int64(row, 6);
+
+		snprintf(name, sizeof(name), "graph %" PRId64, graph);
+		snprintf(more, sizeof(more), ",\"graph\":%" PRId64, graph);
+	}
+	return gpu_add(n, row, "cuda_graph", literal(name), more);
+}
+
+const struct nsys_table hr__nsys_graphs = {
+    .name = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"},
+    .row = graphs_row};
 
 static int syncs_row(struct nsys *n, sqlite3_stmt *row)
 {

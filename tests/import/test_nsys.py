@@ -84,6 +84,46 @@ class Nsys(harness.Case):
             self.assertEqual("no table OSRT_API: no calls" in said, "OSRT_API" in drop, said)
             self.assertEqual(self.query("SELECT count(*) FROM regions WHERE coalesce(domain, '') <> 'cuda'", store), [(57,)])
 
+    def test_graphs(self):
+        """nsys has one row for the launch of a CUDA graph, and none for its kernels. Its table may be the only one."""
+        for drop in ((), ("NVTX_EVENTS", "OSRT_API", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY")):
+            path, store = self.path(f"{len(drop)}.sqlite"), self.path(f"{len(drop)}.store")
+            db = database(path, drop)
+            db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER, graphExecId INTEGER, "
+                       "contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER)")
+            db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?, ?, 1, 3, 4, 1, 7, ?, ?)", [(5000 + 100 * i, 5060 + 100 * i, i, G) for i in range(9)])
+            db.commit()
+            self.assertNotIn("not imported", self.run_import(path, store=store).replace("50 calls that are no file I/O were not imported", ""))
+            self.assertEqual(self.query("SELECT name, count(*), min(start_ns), sum(dur_ns), min(tid), min(args) FROM regions WHERE category = 'cuda_graph' GROUP BY ALL", store),
+                             [("graph 3", 9, EPOCH + 5000, 540, 100_100_007, '{"device":1,"stream":7,"correlation":0,"graph":3}')])
+
+    def test_begins_before_0(self):
+        """A range that was open when the recording began. Without the time of day, the times begin with it."""
+        for drop, zero in (((), EPOCH), (("TARGET_INFO_SESSION_START_TIME",), 500)):
+            path, store = self.path(f"{zero}.sqlite"), self.path(f"{zero}.store")
+            db = database(path, drop)
+            db.execute("INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) VALUES (-500, 900000, 59, 'before', ?, 0)", (TID,))
+            db.execute("INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) VALUES (-4000000000000, 0, 59, 'too early', ?, 0)", (TID,))
+            db.commit()
+            self.assertRegex(self.run_import(path, store=store), "1 of 1[0-9]{2} rows could not be read")
+            self.assertEqual(self.query("SELECT name, start_ns, dur_ns FROM regions WHERE name IN ('before', 'mark') ORDER BY ALL", store),
+                             [("before", zero - 500, 900_500), ("mark", zero + 77, 0)])
+
+    def test_other_tables(self):
+        """What headrace has no place for is a loss: rows with a time of other tables, and NVTX events of unknown types."""
+        db = database(self.path("t.sqlite"))
+        db.execute("CREATE TABLE MPI_COLLECTIVES_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER)")
+        db.executemany("INSERT INTO MPI_COLLECTIVES_EVENTS VALUES (?, ?, ?)", [(i, i + 1, TID) for i in range(7)])
+        db.execute('CREATE TABLE "odd ""name" (Start INTEGER)')
+        db.execute('INSERT INTO "odd ""name" VALUES (1)')
+        db.executemany("INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) VALUES (1, 2, ?, 'x', ?, 0)", [(t, TID) for t in (39, 70, 71, 99)])
+        db.commit()
+        said = self.run_import(self.path("t.sqlite"))
+        for line in ("7 rows of MPI_COLLECTIVES_EVENTS", '1 rows of odd "name', "1 rows of NVTX_EVENTS with other types"):
+            self.assertIn(line + " were not imported", said)
+        self.assertEqual(self.query("SELECT sum(count)::INT FROM losses WHERE reason = 'import_kinds'"), [(9,)])
+        self.assertEqual(self.query("SELECT kind FROM regions WHERE name = 'x' ORDER BY 1"), [("range",), ("span",)])
+
     def test_damage(self):
         database(self.path("t.sqlite"))
         with open(self.path("t.sqlite"), "rb") as f:
@@ -91,7 +131,7 @@ class Nsys(harness.Case):
         other = sqlite3.connect(self.path("other.sqlite"))
         other.execute("CREATE TABLE t (a)")
         other.commit()
-        self.assertIn("without tables of Nsight Systems", self.run_import(self.path("other.sqlite"), status=1))
+        self.assertIn("that Nsight Systems did not export", self.run_import(self.path("other.sqlite"), status=1))
         for n in (50, 4096, len(whole) // 2, len(whole) - 100):
             with open(self.path("cut.sqlite"), "wb") as f:
                 f.write(whole[:n])
