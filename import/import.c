@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/import.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,24 @@ static void file_unknown(struct hr_import_file *f)
 		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
 }
 
+/*
+ * Whether an empty file has the name of a trace, so that its data is missing. The user did not name
+ * the files of a folder: a log of the job may be one of them.
+ */
+static bool name_is_trace(const char *name)
+{
+	static const char *const ends[] = {".pfw",  ".pfw.gz",	".darshan",
+					   ".json", ".json.gz", ".sqlite"};
+	size_t n = strlen(name), digits = 0;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
+			return true;
+	while (digits < n && isdigit((unsigned char)name[n - 1 - digits]))
+		digits++; /* strace -ff -o NAME writes NAME.PID */
+	return digits > 0 && digits < n && name[n - 1 - digits] == '.';
+}
+
 /* Opens a file that can be imported, and finds its reader. NULL: none; the user gets a line. */
 static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t **ret_head,
 					 long *ret_bytes)
@@ -43,7 +62,8 @@ static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t
 			hr_import_problem(f, "no data: the file is cut");
 		else
 			hr_import_problem(f, "empty: its process wrote nothing");
-		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
+		if (!f->found || name_is_trace(f->name))
+			hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
 		return NULL;
 	}
 	reader = hr__reader_find(*ret_head, (size_t)*ret_bytes);

@@ -16,7 +16,8 @@
 /* ---- detection ------------------------------------------------------------------------------- */
 
 struct probe {
-	bool is_strace, unix_time, has_tid;
+	bool is_strace, has_tid;
+	enum hr_strace_clock clock;
 };
 
 /* Whether the first lines are those of strace. */
@@ -37,7 +38,7 @@ static struct probe head_probe(const uint8_t *head, size_t bytes)
 			continue;
 		if (l.kind == HR_STRACE_CALL && hr__strace_call(l.text, &c) && next < end)
 			return (struct probe){0};
-		return (struct probe){true, l.clock == HR_STRACE_UNIX, l.tid != 0};
+		return (struct probe){true, l.tid != 0, l.clock};
 	}
 	return ret;
 }
@@ -74,6 +75,12 @@ static bool same_trace(const char *a, const char *b)
 	return path_pid(a, &n) && path_pid(b, &m) && n == m && memcmp(a, b, n) == 0;
 }
 
+/* Whether the files of strace -ff can be merged by their times. */
+static bool clock_joins(enum hr_strace_clock clock)
+{
+	return clock == HR_STRACE_UNIX || clock == HR_STRACE_DAY;
+}
+
 /* Opens a file of the same strace -ff. NULL: it is none, or cannot be read. */
 static struct hr_input *part_open(const struct hr_import_file *f)
 {
@@ -86,7 +93,7 @@ static struct hr_input *part_open(const struct hr_import_file *f)
 		return NULL;
 	n = hr_input_head(in, &head);
 	probe = head_probe(head, n > 0 ? (size_t)n : 0);
-	if (probe.is_strace && probe.unix_time && !probe.has_tid)
+	if (probe.is_strace && clock_joins(probe.clock) && !probe.has_tid)
 		return in;
 	hr_input_close(in);
 	return NULL;
@@ -166,9 +173,13 @@ static int resumed_line(struct strace *p, const struct hr_strace_line *l, int32_
 	const struct strace_shape *shape = hr__strace_shape(p, l->name);
 	struct strace_pending *pending;
 
+	struct hr_strace_call c;
+
 	if (!shape || (p->births_only && shape->how != STRACE_CLONE))
 		return 0;
 	pending = hr__strace_pending(p, tid);
+	if (!pending && shape->how == STRACE_CLONE && !hr__strace_call(l->text, &c) && c.ret == 0)
+		return 0; /* the first line of a child, whose parent has the begin */
 	if (!pending || pending->shape != shape)
 		return -EBADMSG;
 	return hr__strace_pending_finish(p, pending, l->text, l->time_ns);
@@ -213,7 +224,7 @@ static int line_convert(struct strace *p, const struct hr_strace_line *l)
 		main_find(p, l);
 	else if (l->kind != HR_STRACE_NOTHING)
 		hr__strace_seen(p, tid);
-	if (l->kind != HR_STRACE_NOTHING && l->clock != HR_STRACE_UNIX)
+	if (l->kind != HR_STRACE_NOTHING && l->clock != p->clock)
 		return -EBADMSG;
 	switch (l->kind) {
 	case HR_STRACE_CALL:
@@ -365,6 +376,29 @@ static void problems_report(struct strace *p)
 	}
 }
 
+/* Reports times without a date. False: the file cannot be imported. */
+static bool clock_check(struct hr_import_file *f, const struct probe *probe)
+{
+	size_t stem;
+
+	if (probe->clock == HR_STRACE_NO_CLOCK) {
+		hr_import_problem(f, "no times: not imported; record with " COMMAND);
+	} else if (probe->clock == HR_STRACE_STEP && !probe->has_tid && path_pid(f->path, &stem)) {
+		hr_import_problem(f, "the times of -r and -ff have no common begin: not imported; "
+				     "record with " COMMAND);
+	} else {
+		if (probe->clock == HR_STRACE_DAY)
+			hr_import_problem(f, "its times have no date, which needs -ttt instead of "
+					     "-t and -tt: the day is unknown");
+		else if (probe->clock == HR_STRACE_STEP)
+			hr_import_problem(f, "its times begin at 0, because strace had the option "
+					     "-r: the time of day is unknown");
+		return true;
+	}
+	hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+	return false;
+}
+
 static int strace_read(struct hr_import_file *f)
 {
 	struct strace *p;
@@ -374,19 +408,19 @@ static int strace_read(struct hr_import_file *f)
 	size_t stem;
 	int r;
 
-	if (!probe.unix_time) {
-		hr_import_problem(f, "no times since 1970: not imported; record with " COMMAND);
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+	if (!clock_check(f, &probe))
 		return 0;
-	}
 	if (!probe.has_tid && path_pid(f->path, &stem) && part_follows(f))
 		return 0;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	p->f = f;
+	p->clock = probe.clock;
 	p->merged = !probe.has_tid && path_pid(f->path, &stem);
 	r = hr_import_stream(f, NULL, 0, &p->s);
+	if (!r && p->clock != HR_STRACE_UNIX)
+		hr_import_clock(p->s, 0, false);
 	if (!r && !p->merged)
 		r = births_read(p);
 	if (!r)

@@ -110,7 +110,7 @@ static uint32_t path_below(struct strace *p, struct strace_step *k, const struct
 		p->text[n > 0 ? n : 0] = '\0';
 		folder = n > 0 ? p->text : NULL;
 	}
-	if (folder || (path.n >= 2 && path.p[1] == '/'))
+	if (folder || hr__strace_absolute(path))
 		return hr__strace_path_file(p, folder, path);
 	p->n_unknown_fds += !open && dir->fd >= 0;
 	return 0;

@@ -219,7 +219,7 @@ uint32_t hr__strace_path_file(struct strace *p, const char *dir, struct hr_strac
 
 	if (path.n < 2 || *path.p != '"')
 		return 0;
-	if (path.p[1] != '/' && dir && *dir) {
+	if (!hr__strace_absolute(path) && dir && *dir) {
 		used = strlen(dir);
 		if (used > sizeof(p->path) - 2)
 			return 0;

@@ -77,7 +77,16 @@ static bool time_read(struct hr_strace_text *t, uint64_t *ret_ns)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Reads "18973 " or "[pid 18973] ". */
+/* Skips "<python3>", which -Y shows after a pid. A name may have any characters. */
+static void comm_skip(struct hr_strace_text *t)
+{
+	const char *end = t->n && *t->p == '<' ? memchr(t->p, '>', t->n) : NULL;
+
+	if (end)
+		text_skip(t, (size_t)(end + 1 - t->p));
+}
+
+/* Reads "18973 ", "18973<python3> " or "[pid 18973] ". */
 static void tid_read(struct hr_strace_text *t, struct hr_strace_line *l)
 {
 	struct hr_strace_text at = *t;
@@ -88,8 +97,10 @@ static void tid_read(struct hr_strace_text *t, struct hr_strace_line *l)
 		text_skip(&at, 5);
 		blanks_skip(&at);
 	}
-	if (!digits_read(&at, &v) || v == 0 || v > INT32_MAX || !at.n ||
-	    *at.p != (bracket ? ']' : ' '))
+	if (!digits_read(&at, &v) || v == 0 || v > INT32_MAX)
+		return;
+	comm_skip(&at);
+	if (!at.n || *at.p != (bracket ? ']' : ' '))
 		return;
 	text_skip(&at, 1);
 	blanks_skip(&at);
@@ -97,19 +108,73 @@ static void tid_read(struct hr_strace_text *t, struct hr_strace_line *l)
 	*t = at;
 }
 
+/* Reads "12:34:56" or "12:34:56.789", as nanoseconds since midnight. */
+static bool day_read(struct hr_strace_text *t, uint64_t *ret_ns)
+{
+	struct hr_strace_text at = *t, s;
+	uint64_t hours, minutes, seconds;
+
+	if (!digits_read(&at, &hours) || hours > 23 || !at.n || *at.p != ':')
+		return false;
+	text_skip(&at, 1);
+	if (!digits_read(&at, &minutes) || minutes > 59 || !at.n || *at.p != ':')
+		return false;
+	text_skip(&at, 1);
+	s = at;
+	if (time_read(&at, ret_ns))
+		seconds = 0;
+	else if (digits_read(&s, &seconds))
+		at = s;
+	else
+		return false;
+	*ret_ns = (hours * 3600 + minutes * 60 + seconds) * 1000000000 + (seconds ? 0 : *ret_ns);
+	*t = at;
+	return true;
+}
+
+/* Skips "(+     0.000123) ", the time since the line before, if the line has another time. */
+static void step_skip(struct hr_strace_text *t)
+{
+	const char *end = text_begins(*t, TEXT("(+ ")) ? memchr(t->p, ')', t->n) : NULL;
+
+	if (end)
+		text_skip(t, (size_t)(end + 1 - t->p));
+	blanks_skip(t);
+}
+
 static void clock_read(struct hr_strace_text *t, struct hr_strace_line *l)
 {
 	struct hr_strace_text at = *t;
+	enum hr_strace_clock clock;
 
-	if (time_read(&at, &l->time_ns)) {
-		if (l->time_ns / 1000000000 >= DATE_SECONDS)
-			l->clock = HR_STRACE_UNIX;
-	} else { /* 12:34:56.789 */
-		while (at.n && (isdigit((unsigned char)*at.p) || *at.p == ':' || *at.p == '.'))
-			text_skip(&at, 1);
-	}
-	if (at.n < t->n && at.n && *at.p == ' ') {
-		*t = at;
+	if (time_read(&at, &l->time_ns))
+		clock = l->time_ns / 1000000000 >= DATE_SECONDS ? HR_STRACE_UNIX : HR_STRACE_STEP;
+	else if (day_read(&at, &l->time_ns))
+		clock = HR_STRACE_DAY;
+	else
+		return;
+	if (!at.n || *at.p != ' ')
+		return;
+	l->clock = clock;
+	*t = at;
+	blanks_skip(t);
+	step_skip(t);
+}
+
+/* Skips the number of the system call (-n) and the instruction pointer (-i): "[  257] [00007f...] ". */
+static void brackets_skip(struct hr_strace_text *t)
+{
+	for (;;) {
+		size_t n = 1;
+
+		if (!t->n || *t->p != '[')
+			return;
+		while (n < t->n &&
+		       (isxdigit((unsigned char)t->p[n]) || t->p[n] == ' ' || t->p[n] == '?'))
+			n++;
+		if (n + 1 >= t->n || n < 2 || t->p[n] != ']' || t->p[n + 1] != ' ')
+			return;
+		text_skip(t, n + 1);
 		blanks_skip(t);
 	}
 }
@@ -200,7 +265,8 @@ static bool unfinished_cut(struct hr_strace_text *t)
 
 static bool text_is_message(struct hr_strace_text t)
 {
-	return t.n == 0 || *t.p == '?' || *t.p == '>' || text_begins(t, TEXT("<unfinished ...>")) ||
+	return t.n == 0 || *t.p == '?' || *t.p == '>' || text_begins(t, TEXT("| ")) ||
+	       text_begins(t, TEXT("* ")) || text_begins(t, TEXT("<unfinished ...>")) ||
 	       text_begins(t, TEXT("strace: ")) || text_begins(t, TEXT("[ Process ")) ||
 	       text_begins(t, TEXT("[ Needed "));
 }
@@ -217,8 +283,13 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 	l->text = t;
 	if (text_is_message(t))
 		return 0;
+	if (text_begins(t, TEXT("% time "))) {
+		l->kind = HR_STRACE_COUNTS;
+		return 0;
+	}
 	tid_read(&t, l);
 	clock_read(&t, l);
+	brackets_skip(&t);
 	if (text_is_message(t))
 		return 0;
 	if (text_begins(t, TEXT("--- ")))
@@ -278,8 +349,10 @@ static size_t shown_skip(struct hr_strace_text t, size_t i)
 /* Whether '<' at `i` begins what -y shows: "3<", "AT_FDCWD<", but not "1<<2". */
 static bool shown_begins(struct hr_strace_text t, size_t i)
 {
-	return i > 0 && (isdigit((unsigned char)t.p[i - 1]) || t.p[i - 1] == 'D') && i + 1 < t.n &&
-	       t.p[i + 1] != '<';
+	bool comment = i > 1 && t.p[i - 2] == '*' && t.p[i - 1] == '/'; /* of -X verbose */
+
+	return i > 0 && (isdigit((unsigned char)t.p[i - 1]) || t.p[i - 1] == 'D' || comment) &&
+	       i + 1 < t.n && t.p[i + 1] != '<';
 }
 
 static void arg_add(struct hr_strace_call *c, struct hr_strace_text t, size_t from, size_t to)

@@ -29,12 +29,15 @@ enum hr_strace_kind {
 	HR_STRACE_EXITED,      /* `text` is the status */
 	HR_STRACE_KILLED,      /* `text` is the signal */
 	HR_STRACE_SUPERSEDED,  /* `other` has called execve, and continues as `tid` */
-	HR_STRACE_NOTHING      /* signals, messages of strace, stacks (-k), empty lines */
+	HR_STRACE_COUNTS,      /* the table of -c or -C begins, which ends the trace */
+	HR_STRACE_NOTHING      /* signals, messages of strace, stacks (-k), dumps, empty lines */
 };
 
 enum hr_strace_clock {
-	HR_STRACE_NO_CLOCK, /* no time, or one without a date (-t, -tt, -r) */
-	HR_STRACE_UNIX	    /* -ttt */
+	HR_STRACE_NO_CLOCK, /* no time */
+	HR_STRACE_UNIX,	    /* since 1970 (-ttt) */
+	HR_STRACE_DAY,	    /* since midnight (-t, -tt) */
+	HR_STRACE_STEP	    /* since the line before (-r) */
 };
 
 struct hr_strace_line {
@@ -81,6 +84,12 @@ struct hr_strace_text hr__strace_member(struct hr_strace_text t, const char *nam
  * Reads a quoted string into `to`, without escapes. Returns its length; -1: no string, or too long.
  */
 long hr__strace_string(struct hr_strace_text t, char *to, size_t room);
+
+/*
+ * Whether an absolute path begins after the first byte, which is a quote or a bracket. The options -x
+ * and -xx write its slash as \x2f.
+ */
+bool hr__strace_absolute(struct hr_strace_text t);
 
 /* What strace -y shows of a descriptor. */
 struct hr_strace_fd {

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "import/stream.h"
 
 #define FIRST_BYTES 16384u
 #define LINE_MOST   (16u << 20)
+#define DAY_NS	    UINT64_C(86400000000000)
 
 struct strace_lines {
 	struct hr_input *in, *count;
@@ -19,6 +21,9 @@ struct strace_lines {
 	bool begun; /* the merge has returned a line */
 	int32_t tid;
 	uint64_t time_ns; /* of `line`, or of an earlier one */
+	uint64_t raw_ns;  /* the same, as strace wrote it */
+	uint64_t base_ns; /* to add to what strace wrote: days, or the steps so far */
+	bool counts;	  /* the table of counts has begun */
 	struct hr_strace_line line;
 	bool bad, torn;
 };
@@ -73,6 +78,31 @@ static int lines_fill(struct strace_lines *l)
 	return 0;
 }
 
+/*
+ * Makes the time of a line one that does not begin again. Without a date, 0 is the first moment, or
+ * midnight before it.
+ */
+static void time_make(struct strace_lines *l)
+{
+	struct hr_strace_line *line = &l->line;
+	uint64_t raw_ns = line->time_ns;
+
+	if (line->clock == HR_STRACE_NO_CLOCK)
+		return;
+	if (line->clock == HR_STRACE_STEP)
+		l->base_ns += raw_ns;
+	else if (line->clock == HR_STRACE_DAY && raw_ns + DAY_NS / 2 < l->raw_ns)
+		l->base_ns += DAY_NS;
+	l->raw_ns = raw_ns;
+	line->time_ns = line->clock == HR_STRACE_STEP ? l->base_ns : l->base_ns + raw_ns;
+	if (line->clock != HR_STRACE_UNIX)
+		line->time_ns += HR_IMPORT_CLOCK_NS;
+	if (line->clock == HR_STRACE_DAY && line->time_ns <= l->time_ns &&
+	    line->time_ns + 1000000000 > l->time_ns)
+		line->time_ns = l->time_ns + 1; /* -t has no fractions: keeps the order */
+	l->time_ns = line->time_ns;
+}
+
 /* Finds the next line. 1; 0: no more; -errno. */
 static int lines_next(struct strace_lines *l)
 {
@@ -91,10 +121,15 @@ static int lines_next(struct strace_lines *l)
 			l->at += n + (end != NULL);
 			l->torn = !end && l->ended;
 			l->bad = hr__strace_line(from, n, &l->line) != 0;
+			if (l->line.kind == HR_STRACE_COUNTS)
+				l->counts = true;
+			if (l->counts) {
+				l->bad = l->torn = false;
+				l->line.kind = HR_STRACE_NOTHING;
+			}
 			if (!l->line.tid)
 				l->line.tid = l->tid;
-			if (l->line.time_ns)
-				l->time_ns = l->line.time_ns;
+			time_make(l);
 			return 1;
 		}
 		if (l->ended)

@@ -119,9 +119,10 @@ struct strace_pending { /* an unfinished call */
 struct strace {
 	struct hr_import_file *f;
 	struct hr_import_stream *s;
-	struct hr_map64 shape_of; /* hash of a name -> index in the table */
-	bool births_only;	  /* first pass over the file */
-	bool merged;		  /* strace -ff */
+	struct hr_map64 shape_of;   /* hash of a name -> index in the table */
+	bool births_only;	    /* first pass over the file */
+	enum hr_strace_clock clock; /* of all lines */
+	bool merged;		    /* strace -ff */
 
 	struct strace_task *tasks;
 	uint32_t n_tasks, tasks_room;

@@ -224,9 +224,40 @@ long hr__strace_string(struct hr_strace_text t, char *to, size_t room)
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
+static bool text_cut_end(struct hr_strace_text *t, const char *end)
+{
+	size_t n = strlen(end);
+
+	if (t->n <= n || memcmp(t->p + t->n - n, end, n) != 0)
+		return false;
+	t->n -= n;
+	return true;
+}
+
+/* Skips the comment with a name that -X verbose writes after a number. */
+static void comment_skip(struct hr_strace_text *t)
+{
+	const char *end =
+	    t->n > 4 && memcmp(t->p, " /* ", 4) == 0 ? memmem(t->p, t->n, " */", 3) : NULL;
+
+	if (end) {
+		t->n -= (size_t)(end + 3 - t->p);
+		t->p = end + 3;
+	}
+}
+
+bool hr__strace_absolute(struct hr_strace_text t)
+{
+	size_t i = 2;
+
+	return t.n >= 3 && (t.p[1] == '/' || (t.p[1] == '\\' && escape_read(t.p, t.n, &i) == '/'));
+}
+
 bool hr__strace_fd(struct hr_strace_text t, struct hr_strace_fd *ret)
 {
-	static const char cwd[] = "AT_FDCWD", gone[] = " (deleted)";
+	static const char cwd[] = "AT_FDCWD";
+	static const char gone[] = " (deleted)";
+	static const char gone_x[] = "\\x20\\x28\\x64\\x65\\x6c\\x65\\x74\\x65\\x64\\x29";
 	struct hr_strace_text rest;
 	int64_t fd = AT_FDCWD;
 	size_t n = 0;
@@ -236,16 +267,16 @@ bool hr__strace_fd(struct hr_strace_text t, struct hr_strace_fd *ret)
 		rest = (struct hr_strace_text){t.p + strlen(cwd), t.n - strlen(cwd)};
 	else if (!hr__strace_number(t, &fd, &rest) || fd < INT32_MIN || fd > INT32_MAX)
 		return false;
+	comment_skip(&rest);
 	ret->fd = (int32_t)fd;
 	ret->shown = rest.n && *rest.p == '<';
-	if (rest.n < 3 || memcmp(rest.p, "</", 2) != 0)
+	if (!hr__strace_absolute(rest))
 		return true;
 	/* The path ends at > or, with -yy, where the device begins. Both are escaped in a path. */
 	for (n = 1; n < rest.n && rest.p[n] != '<' && rest.p[n] != '>'; n++)
 		n += rest.p[n] == '\\';
 	ret->path = (struct hr_strace_text){rest.p + 1, n < rest.n ? n - 1 : rest.n - 1};
-	if (ret->path.n > strlen(gone) &&
-	    memcmp(ret->path.p + ret->path.n - strlen(gone), gone, strlen(gone)) == 0)
-		ret->path.n -= strlen(gone);
+	if (!text_cut_end(&ret->path, gone))
+		(void)text_cut_end(&ret->path, gone_x);
 	return true;
 }

@@ -49,6 +49,14 @@ class Damage(harness.Case):
         _, notes = self.query_all("SELECT 1")
         self.assertIn("job line: missing 1 input file: the file is cut or damaged", notes)
 
+    def test_empty_files_of_a_folder(self):
+        """An empty log beside the traces lacks nothing; an empty trace does."""
+        self.file("d/good.pfw", harness.text_of(harness.dialect_c(harness.workload(n=7))))
+        for name in ("job.log", "stderr", "out.txt", "empty.pfw", "strace.4711"):
+            self.file("d/" + name, "")
+        self.run_import(self.path("d"))
+        self.assertEqual(self.losses(), [("import_empty", 2)])
+
     def test_empty_files(self):
         good = self.file("good.pfw", harness.text_of(harness.dialect_a(harness.workload(n=1))))
         said = self.run_import(good, self.file("empty.pfw", ""), self.file("bracket.pfw", "[\n"), self.file("packed.pfw.gz", ""))

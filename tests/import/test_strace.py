@@ -118,9 +118,42 @@ class Strace(harness.Case):
         said = self.run_import(self.trace("-ttt", "-T", "-yy", to="single"), "--job", "single")
         self.assertIn("3 child processes or threads are not in the trace: they need the option -f", said)
         self.assertEqual(self.threads(job="single"), [expected()[0]])
-        for options in (("-f", "-tt"), ("-f", "-r"), ("-f",), ()):
-            said = self.run_import(self.trace(*options, to="none"), "--job", "none", status=1)
-            self.assertIn("none: no times since 1970: not imported; record with strace -f -ttt -T -y -o FILE COMMAND", said)
+        said = self.run_import(self.trace("-f", to="none"), "--job", "none", status=1)
+        self.assertIn("none: no times: not imported; record with strace -f -ttt -T -y -o FILE COMMAND", said)
+
+    def test_options(self):
+        """What strace writes with other options is the same: only times without a date are reported."""
+        for i, options in enumerate((("-xx", "-y"), ("-x", "-y"), ("-xx", "-yy"), ("-i", "-y"), ("-n", "-y"), ("-i", "-n", "-y"), ("-Y", "-y"), ("-Y", "-yy"),
+                                     ("-X", "verbose", "-y"), ("-X", "raw", "-y"), ("-C", "-y"), ("-e", "read=3,4", "-y"), ("-e", "write=all", "-y"), ("-r", "-y"))):
+            said = self.run_import(self.trace("-f", "-ttt", "-T", *options, to=f"t{i}"), store=self.path(f"s{i}"))
+            self.assertEqual(self.threads(self.path(f"s{i}")), expected(), options)
+            self.assertEqual(len(said.splitlines()), 2, (options, said))  # what was imported, and the next command
+            self.assertEqual(self.query("SELECT * FROM losses", self.path(f"s{i}")), [], options)
+
+    def test_times_without_a_date(self):
+        for i, (option, why) in enumerate((("-tt", "its times have no date"), ("-t", "its times have no date"), ("-r", "its times begin at 0, because strace had the option -r"))):
+            path, store = self.trace("-f", option, "-T", "-y", to=f"t{i}"), self.path(f"s{i}")
+            self.assertIn(why, self.run_import(path, store=store))
+            self.assertEqual(self.threads(store), expected())
+        self.assertEqual(self.query("SELECT min(start_ns) < 1e9, max(start_ns) > max(dur_ns) FROM events", self.path("s2")), [(True, True)])
+        lines = ('7 23:59:59.9 openat(AT_FDCWD</d>, "a", O_RDONLY) = 3</d/a> <0.000010>', '7 00:00:01.25 read(3</d/a>, "", 9) = 9 <0.000010>', "7 00:00:03.5 close(3</d/a>) = 0 <0.000010>")
+        self.run_import(self.file("midnight", "".join(line + "\n" for line in lines)), store=self.path("m"))
+        self.assertEqual(self.query("SELECT start_ns / 1e6 FROM events ORDER BY 1", self.path("m")), [(86_399_900.0,), (86_401_250.0,), (86_403_500.0,)])
+        os.mkdir(self.path("parts"))
+        self.trace("-ff", "-r", "-T", "-y", to="parts/t")
+        said = self.run_import(self.path("parts"), "--job", "parts", status=1)
+        self.assertIn("the times of -r and -ff have no common begin: not imported; record with strace -f -ttt -T -y", said)
+        os.mkdir(self.path("days"))
+        self.trace("-ff", "-tt", "-T", "-y", to="days/t")
+        self.run_import(self.path("days"), store=self.path("days.store"))
+        self.assertEqual(self.threads(self.path("days.store")), expected())
+
+    def test_a_child_whose_first_line_ends_its_clone(self):
+        lines = ('7 1700000000.000001 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>', "8 1700000000.000002 <... clone resumed>) = 0", "7 1700000000.000003 <... clone resumed>) = 8 <0.000002>",
+                 '8 1700000000.000004 openat(AT_FDCWD</d>, "a", O_RDONLY) = 3</d/a>', "9 1700000000.000005 <... clone resumed>) = 10", "8 1700000000.000006 +++ exited with 0 +++")
+        said = self.run_import(self.file("t", "".join(line + "\n" for line in lines)))
+        self.assertIn("1 of 6 lines could not be read, the first is line 5", said)  # the begin of that call is missing
+        self.assertEqual(self.query("SELECT pid, ppid FROM processes ORDER BY pid"), [(7, None), (8, 7)])
 
     def test_same_as_headrace_run(self):
         self.run_import(self.trace("-f", "-ttt", "-T", "-y"))
