@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/uio.h>
 
 static enum hr_fd_effect effect_of(const struct hr_op_info *info)
 {
@@ -83,10 +84,13 @@ static void fd_sought(struct fold *f, const struct operation *op)
 	const struct hr_record *r = op->r;
 	struct hr_place *place = hr_position_get(&f->p->positions, r->fd);
 
-	if (!place && op->path != UINT32_MAX)
+	if (!place && op->path != UINT32_MAX) {
 		place = hr_position_open(&f->p->positions, r->fd, f->e->paths.v[op->path].id,
 					 op->trait.api, -1, false);
-	if (!place || place->append)
+		if (place) /* inherited, or opened before the attach: its flags are unknown */
+			place->shared = place->append = 1;
+	}
+	if (!place)
 		return;
 	if (op->trait.effect == HR_FD_LSEEK)
 		place->at = r->ret;
@@ -102,11 +106,12 @@ static void fd_sought(struct fold *f, const struct operation *op)
 
 /*
  * Returns the offset of a read or write. A call without an offset uses and moves the position of
- * its descriptor. The position is unknown if the descriptor refers to another file than at its last
- * recorded open: an unrecorded call (close_range, a received descriptor) has then replaced the
- * file.
+ * its descriptor. `appends`: a write to the end of the file, even if it has an offset. The position
+ * is unknown if the descriptor refers to another file than at its last recorded open: an unrecorded
+ * call (close_range, a received descriptor) has then replaced the file.
  */
-static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes)
+static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes,
+			bool writes, bool appends)
 {
 	struct hr_place *place = hr_position_get(&f->p->positions, fd);
 	int64_t at;
@@ -115,10 +120,15 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 		fd_closed(f, fd);
 		return offset;
 	}
+	if (appends || (writes && place && place->append)) {
+		if (place && offset == HR_OFFSET_NONE)
+			place->at = -1;
+		return HR_OFFSET_NONE;
+	}
 	if (offset != HR_OFFSET_NONE || !place || place->at < 0)
 		return offset;
 	at = place->at;
-	place->at = at <= INT64_MAX / 2 ? at + (int64_t)bytes : -1;
+	place->at = at <= INT64_MAX / 2 && !place->shared ? at + (int64_t)bytes : -1;
 	return at;
 }
 
@@ -139,7 +149,8 @@ static void kernel_moved(struct fold *f, const struct operation *op)
 	case HR_OP_readv:
 	case HR_OP_write:
 	case HR_OP_writev:
-		place->at = op->of.offset < 0 ? -1 : op->of.offset + (int64_t)op->of.bytes;
+		place->at =
+		    op->of.offset < 0 || place->shared ? -1 : op->of.offset + (int64_t)op->of.bytes;
 		break;
 	case HR_OP_pread64:
 	case HR_OP_preadv:
@@ -154,13 +165,20 @@ static void kernel_moved(struct fold *f, const struct operation *op)
 
 void hr__fd_move(struct fold *f, struct operation *op)
 {
+	uint16_t id = op->r->op;
+	bool writes = op->trait.class == HR_CLASS_WRITE;
+	bool appends =
+	    (id == HR_OP_pwritev2 || id == HR_OP_pwritev64v2) && (op->r->flags & RWF_APPEND);
+
 	if (f->ring->source) {
 		kernel_moved(f, op);
 		return;
 	}
-	op->of.offset = fd_moved(f, op->r->fd, op->path, op->of.offset, op->of.bytes);
+	op->of.offset =
+	    fd_moved(f, op->r->fd, op->path, op->of.offset, op->of.bytes, writes, appends);
 	if (op->pair)
-		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes);
+		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes,
+				       true, false);
 }
 
 /* Returns whether a record of a probe came so late that its descriptor has a newer file. */
@@ -170,6 +188,15 @@ static bool is_reopened(const struct fold *f, const struct operation *op)
 
 	return f->ring->source && place && op->path != UINT32_MAX &&
 	       place->file != f->e->paths.v[op->path].id;
+}
+
+/* The record lacks the new flags: O_APPEND may be one of them. */
+static void flags_set(struct fold *f, int32_t fd)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, fd);
+
+	if (place)
+		place->append = 1;
 }
 
 void hr__fd_effects(struct fold *f, const struct operation *op)
@@ -193,6 +220,8 @@ void hr__fd_effects(struct fold *f, const struct operation *op)
 	case HR_FD_FCNTL:
 		if (r->flags == F_DUPFD || r->flags == F_DUPFD_CLOEXEC)
 			fd_duplicated(f, r->fd, r->ret);
+		else if (r->flags == F_SETFL)
+			flags_set(f, r->fd);
 		break;
 	case HR_FD_LSEEK:
 	case HR_FD_FSEEK:

@@ -43,13 +43,22 @@ struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t f
 	i = position_take_slot(t);
 	if (i == HR_MAP64_NONE)
 		return NULL;
-	t->v[i] = (struct hr_place){append ? -1 : at, file, api, append, 1};
+	t->v[i] = (struct hr_place){
+	    .at = append ? -1 : at, .file = file, .api = api, .append = append, .refs = 1};
 	if (hr_map64_set(&t->by_fd, (uint32_t)fd, i)) {
 		t->v[i].refs = 0;
 		give_slot(t, i);
 		return NULL;
 	}
 	return &t->v[i];
+}
+
+void hr_positions_share(struct hr_positions *t)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		t->v[i].at = -1;
+		t->v[i].shared = 1;
+	}
 }
 
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to)

@@ -4,8 +4,11 @@
  *
  * Purpose   read, write and stdio have no offset argument. Their events and file records have an
  *           offset if all moves of the position since an open (0) or a seek were recorded. A dup
- *           shares the position. If a descriptor was open before the attach, inherited over fork or
- *           exec, or opened with O_APPEND, its position is unknown until the next seek.
+ *           shares the position. If a descriptor was open before the attach, or inherited over fork
+ *           or exec, its position is unknown until the next seek. Another process may share such a
+ *           position, and that of a descriptor that was open at a fork: it is known only for the
+ *           first call after a seek. In append mode, the offset of a write is not known, nor the
+ *           position after it.
  * Owner     One table per process, in the engine; drain thread. Zeroed memory is an empty table.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_POSITION_H
@@ -20,10 +23,11 @@
 #define HR_POSITION_FDS 65536u
 
 struct hr_place {
-	int64_t at;    /* the position in bytes; -1: unknown */
-	uint32_t file; /* stream id of the file that was opened */
-	uint16_t api;  /* enum hr_api of the call that opened the file */
-	uint16_t append;
+	int64_t at;	/* the position in bytes; -1: unknown */
+	uint32_t file;	/* stream id of the file that was opened */
+	uint16_t api;	/* enum hr_api of the call that opened the file */
+	uint8_t append; /* O_APPEND is set, or the flags are unknown */
+	uint8_t shared; /* perhaps with another process */
 	/*
 	 * Number of descriptors with this position; 0: unused, and `file` is the next unused index
 	 * + 1.
@@ -42,6 +46,9 @@ struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: n
 /* Gives fd a new position `at`. NULL: there are too many descriptors, or no memory. */
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
 				  int64_t at, bool append);
+
+/* The process has forked: its child shares all positions. */
+void hr_positions_share(struct hr_positions *t);
 
 /* Makes `to` share the position of `from`, even if it is unknown. */
 void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);

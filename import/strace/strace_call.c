@@ -22,7 +22,6 @@
 
 static const struct strace_shape shapes[] = {
 #define ROW(number, name, how, ...) {#number, HR_OP_##name, STRACE_##how, __VA_ARGS__},
-#include "import/strace/strace_calls.def"
 #include "proto/syscalls.def"
 #undef ROW
 #define HOOK(number, how) {#number, HR_OP_NONE, STRACE_##how, 0, 0, 0, 0, 0},

@@ -210,6 +210,9 @@ static inline void hr_end_two(struct hr_op *op, int to_fd, const char *to, int64
  * file is untracked, its part of the event is empty. If both are, no event is recorded.
  */
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked);
+/* Records a call whose file is that of the new descriptor. A failed call has no file. */
+void hr__record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags);
+
 /* Ends a copy. Offsets: the program's variables, which the call advanced; NULL: file position. */
 void hr__end_copy(struct hr_op *op, hr_file second, int out, const off64_t *in_offset,
 		  const off64_t *out_offset, int64_t ret, uint32_t flags);

@@ -12,8 +12,7 @@
 
 /* ---- a file that has no name before the call ------------------------------------------------ */
 
-/* Records a call whose file is that of the new descriptor. A failed call has no file. */
-static void record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
+void hr__record_made_fd(enum hr_op_id id, uint64_t start, int fd, uint32_t flags)
 {
 	int64_t ret = hr_ret(fd);
 	struct hr_op op;
@@ -57,7 +56,7 @@ MAKE_TEMP(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags
 		uint64_t start = hr__clock_ticks();                                                \
 		int fd = HR_REAL(name) args;                                                       \
                                                                                                    \
-		record_made_fd(HR_OP_##name, start, fd, (uint32_t)(flags));                        \
+		hr__record_made_fd(HR_OP_##name, start, fd, (uint32_t)(flags));                    \
 		return fd;                                                                         \
 	}
 
@@ -72,7 +71,7 @@ MAKE_FD(open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)
 		uint64_t start = hr__clock_ticks();                                                \
 		FILE *fp = HR_REAL(name)();                                                        \
                                                                                                    \
-		record_made_fd(HR_OP_##name, start, hr_fileno(fp), MADE_FLAGS);                    \
+		hr__record_made_fd(HR_OP_##name, start, hr_fileno(fp), MADE_FLAGS);                \
 		return fp;                                                                         \
 	}
 

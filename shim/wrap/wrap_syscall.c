@@ -10,10 +10,12 @@
  * wrapper. If a library replaced mmap() by a function that calls syscall(SYS_mmap), the recursion
  * would be endless.
  */
+#include <linux/openat2.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "shim/core/clock.h"
 #include "shim/wrap/wrap.h"
 #include "shim/wrap/wrap_thunk.h"
 
@@ -25,6 +27,7 @@ enum how {
 	HOW_PATH, /* the word before the path is the dirfd, or there is none */
 	HOW_TWO,  /* two paths: a dirfd precedes each of them, or none does */
 	HOW_OPEN,
+	HOW_OPEN_FD, /* the file is that of the new descriptor */
 	HOW_CLOSE,
 	HOW_CLOSE_RANGE,
 	HOW_DUP,
@@ -164,6 +167,16 @@ static long record_two(const struct call *c)
 	return r;
 }
 
+/* The flags of openat2 are in a structure, which may be a bad pointer if the call failed. */
+static uint32_t open_flags(const struct call *c, long r)
+{
+#ifdef SYS_openat2
+	if (c->number == SYS_openat2)
+		return r >= 0 ? (uint32_t)((const struct open_how *)c->word[3])->flags : 0;
+#endif
+	return flags_of(c);
+}
+
 static long record_open(const struct call *c)
 {
 	struct hr_op op;
@@ -171,7 +184,16 @@ static long record_open(const struct call *c)
 
 	begin_path(&op, c);
 	r = forward(c);
-	hr_end_open(&op, (int)r, hr_ret(r), flags_of(c));
+	hr_end_open(&op, (int)r, hr_ret(r), open_flags(c, r));
+	return r;
+}
+
+static long record_open_fd(const struct call *c)
+{
+	uint64_t start = hr__clock_ticks();
+	long r = forward(c);
+
+	hr__record_made_fd(c->shape->id, start, (int)r, flags_of(c));
 	return r;
 }
 
@@ -353,6 +375,8 @@ long hr__syscall_record(long number, long a, long b, long c, long d, long e, lon
 		return record_two(&call);
 	case HOW_OPEN:
 		return record_open(&call);
+	case HOW_OPEN_FD:
+		return record_open_fd(&call);
 	case HOW_CLOSE:
 		return record_close(&call);
 	case HOW_DUP:

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/uio.h>
 
 #include "daemon/engine/position.h"
 #include "rig.h"
@@ -93,6 +94,79 @@ static void append_and_failure(void **state)
 	op(&r, p, "open64", 6, 6, NONE, O_RDONLY); /* its close was not seen */
 	op(&r, p, "read", 6, 1, NONE, 0);
 	assert_int_equal(last_offset(&r), 0);
+	rig_done(&r);
+}
+
+static void append_mode(void **state)
+{
+	struct rig r;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "open", 5, 5, NONE, O_RDWR);
+	op(&r, p, "write", 5, 100, NONE, 0);
+	op(&r, p, "pwritev2", 5, 10, 3, RWF_APPEND);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "write", 5, 100, NONE, 0);
+	assert_int_equal(last_offset(&r), 100); /* it did not move the position */
+	op(&r, p, "pwritev2", 5, 10, NONE, RWF_APPEND);
+	op(&r, p, "read", 5, 1, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE); /* this one did */
+	op(&r, p, "lseek", 5, 50, 50, SEEK_SET);
+	op(&r, p, "fcntl", 5, 0, NONE, F_SETFL);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 50);
+	op(&r, p, "pwrite64", 5, 10, 7, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "pread64", 5, 10, 7, 0);
+	assert_int_equal(last_offset(&r), 7);
+	op(&r, p, "write", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	rig_done(&r);
+}
+
+/* Parent and child share the positions of the descriptors that were open: each may move them. */
+static void forks(void **state)
+{
+	struct rig r;
+	struct hr_record fork = {.op = HR_CTL_FORK, .fd = 20, .offset = NONE};
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	fork.flags = 1; /* vfork */
+	rig_records(&r, p, &fork, 1);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 10);
+	fork.flags = 0;
+	rig_records(&r, p, &fork, 1);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "lseek", 5, 500, 500, SEEK_SET);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 500);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "open", 6, 6, NONE, O_RDONLY); /* after the fork: its own */
+	op(&r, p, "read", 6, 10, NONE, 0);
+	op(&r, p, "read", 6, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 10);
+	op(&r, p, "lseek", 7, 30, 30,
+	   SEEK_SET); /* inherited: a sequence is unknown, a write may append */
+	op(&r, p, "read", 7, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), 30);
+	op(&r, p, "read", 7, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "lseek", 7, 30, 30, SEEK_SET);
+	op(&r, p, "write", 7, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
 	rig_done(&r);
 }
 
@@ -223,6 +297,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(descriptors),
 	    cmocka_unit_test(append_and_failure),
+	    cmocka_unit_test(append_mode),
+	    cmocka_unit_test(forks),
 	    cmocka_unit_test(streams),
 	    cmocka_unit_test(vfork_children_change_nothing),
 	    cmocka_unit_test(positions_outlive_a_checkpoint),

@@ -3,6 +3,7 @@
 #include "drive.h"
 
 #include <linux/aio_abi.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -98,6 +99,45 @@ static void name_calls(void)
 #endif
 }
 
+static void attribute_calls(void)
+{
+	int fd = data_open(O_RDWR);
+	char value[4];
+
+	assert_int_equal(SYS(SYS_setxattr, P("data"), "user.a", "xyz", 3L, 0), 0);
+	WANT(HR_OP_setxattr, .asked = 3);
+	assert_int_equal(SYS(SYS_getxattr, P("data"), "user.a", value, sizeof(value)), 3);
+	assert_memory_equal(value, "xyz", 3);
+	WANT(HR_OP_getxattr, .asked = 4, .ret = 3);
+	assert_int_equal(SYS(SYS_fgetxattr, fd, "user.a", value, sizeof(value)), 3);
+	WANT(HR_OP_fgetxattr, .fd = fd, .asked = 4, .ret = 3);
+	assert_failed(SYS(SYS_fremovexattr, fd, "user.b"), ENODATA);
+	WANT(HR_OP_fremovexattr, .fd = fd, .ret = -ENODATA);
+}
+
+static void newer_calls(void)
+{
+	struct open_how how = {.flags = O_WRONLY | O_APPEND};
+	int fd = (int)SYS(SYS_openat2, root_fd, "data", &how, sizeof(how));
+
+	assert_true(fd >= 0);
+	WANT(HR_OP_openat, .fd = fd, .ret = fd, .flags = O_WRONLY | O_APPEND);
+	assert_failed(SYS(SYS_openat2, root_fd, "data", NULL, 0L), EINVAL);
+	WANT(HR_OP_openat, .ret = -EINVAL);
+	assert_int_equal(SYS(SYS_faccessat2, root_fd, "data", R_OK, AT_SYMLINK_NOFOLLOW), 0);
+	WANT(HR_OP_faccessat, .flags = R_OK);
+	if (SYS(452L /* fchmodat2 */, root_fd, "data", 0640, 0) == 0) {
+		assert_int_equal(mode_of("data"), 0640);
+		WANT(HR_OP_fchmodat, .flags = 0640);
+	} else {
+		WANT(HR_OP_fchmodat, .flags = 0640, .ret = -ENOSYS);
+	}
+	fd = (int)SYS(SYS_memfd_create, "name", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	WANT(HR_OP_memfd_create, .fd = fd, .path = "/memfd:name (deleted)", .ret = fd,
+	     .flags = MFD_CLOEXEC);
+}
+
 static void map_calls(void)
 {
 	int fd = data_open(O_RDONLY);
@@ -173,6 +213,8 @@ void drive_syscall(void)
 	map_calls();
 	request_calls();
 	data_calls();
+	attribute_calls();
+	newer_calls();
 	table_calls();
 	name_calls();
 	other_calls();
