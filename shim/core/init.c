@@ -93,6 +93,7 @@ static void read_environment(char **envp)
 	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
 	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
 	hr__image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
+	hr__image.nvtx_all = nvtx != NULL && strcmp(nvtx, "all") == 0;
 	read_on_full(hr__env_value(envp, "HEADRACE_ON_FULL"));
 	read_hint(hr__env_value(envp, HINT_NAME));
 	read_filter(envp);

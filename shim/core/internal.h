@@ -30,6 +30,7 @@ struct hr__image {
 	bool seccomp_allowed;  /* HEADRACE_SECCOMP=allow */
 	bool full_cmdline;     /* HEADRACE_CMDLINE=full */
 	bool nvtx_off;	       /* HEADRACE_NVTX=off: regions of NVTX and ITT are not recorded */
+	bool nvtx_all;	       /* HEADRACE_NVTX=all: also those of libraries */
 	bool by_preload;       /* LD_PRELOAD in the initial environment names this library */
 	bool by_socket;	       /* HEADRACE_SOCKET was in the initial environment */
 	bool refused;	       /* headraced has another version */

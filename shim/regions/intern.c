@@ -136,6 +136,21 @@ static bool node_is(const struct node *n, const struct wanted_text *w)
 
 static const char *kept_text(const char *text, size_t bytes);
 
+/*
+ * Whether a library marks its own work in this domain: many short regions that are not the user's
+ * (docs/regions.md). A name with a $ is one of the OpenMP library of Intel and LLVM.
+ */
+static bool domain_of_library(const char *name)
+{
+	static const char *const begins[] = {"dnnl::", "tbb.",	  "NCCL",
+					     "CCCL",   "libcudf", "libkvikio"};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return strstr(name, "$omp$") != NULL;
+}
+
 static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 {
 	const char *text = NULL;
@@ -155,11 +170,12 @@ static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 	n->category = w->category;
 	if (w->kind == DOMAIN) {
 		n->domain.name = text;
+		n->domain.left_out = !hr__image.nvtx_all && domain_of_library(text);
 		n->domain.stack = (uint32_t)(w->hash >> 32) | UINT32_C(1) << 31;
 		n->domain.nameless =
 		    (struct headrace_name){.name = HR__INTERN_NAMELESS, .domain = text};
-		n->domain.itt =
-		    (struct hr__itt_domain){.flags = 1, .name = text, .ours = &n->domain};
+		n->domain.itt = (struct hr__itt_domain){
+		    .flags = !n->domain.left_out, .name = text, .ours = &n->domain};
 	} else if (w->kind == TEXT) {
 		n->interned = (struct hr__text_interned){
 		    .hash = w->hash, .text = text, .itt = {.text = text, .ours = &n->interned}};

@@ -48,6 +48,7 @@ struct hr__text_interned {
 struct hr__domain {
 	const char *name; /* NULL: the default domain */
 	uint32_t stack;	  /* argument of hr__region_begin() */
+	bool left_out;	  /* a library uses it for itself: its regions are not recorded */
 	struct headrace_name nameless;
 	struct hr__itt_domain itt;
 };

@@ -75,6 +75,15 @@ static struct hr__text_interned *itt_text_of(struct hr__itt_string *s)
 	return ours;
 }
 
+/* The macros of a program do not call the functions below for a domain without flags. */
+static bool left_out(struct hr__itt_domain *d)
+{
+	if (!domain_of(d)->left_out)
+		return false;
+	__atomic_store_n(&d->flags, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
 static struct headrace_name *itt_name_of(struct hr__itt_domain *d, struct hr__itt_string *s)
 {
 	return hr__interned_name_kept(domain_of(d), 0, itt_text_of(s));
@@ -153,7 +162,8 @@ enum { TASK, REGION, FRAME };
 static void task_begin_overlapped(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 				  struct hr__itt_string *name)
 {
-	open_begin(itt_key_of(TASK, d, &id), itt_name_of(d, name));
+	if (!left_out(d))
+		open_begin(itt_key_of(TASK, d, &id), itt_name_of(d, name));
 }
 
 static void task_end_overlapped(struct hr__itt_domain *d, struct itt_id id)
@@ -164,7 +174,8 @@ static void task_end_overlapped(struct hr__itt_domain *d, struct itt_id id)
 static void region_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 			 struct hr__itt_string *name)
 {
-	open_begin(itt_key_of(REGION, d, &id), itt_name_of(d, name));
+	if (!left_out(d))
+		open_begin(itt_key_of(REGION, d, &id), itt_name_of(d, name));
 }
 
 static void region_end(struct hr__itt_domain *d, struct itt_id id)
@@ -174,7 +185,8 @@ static void region_end(struct hr__itt_domain *d, struct itt_id id)
 
 static void frame_begin(struct hr__itt_domain *d, const struct itt_id *id)
 {
-	open_begin(itt_key_of(FRAME, d, id), hr__interned_name(domain_of(d), 0, "frame"));
+	if (!left_out(d))
+		open_begin(itt_key_of(FRAME, d, id), hr__interned_name(domain_of(d), 0, "frame"));
 }
 
 static void frame_end(struct hr__itt_domain *d, const struct itt_id *id)
@@ -187,14 +199,16 @@ static void frame_end(struct hr__itt_domain *d, const struct itt_id *id)
 static void task_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 		       struct hr__itt_string *name)
 {
-	hr__region_begin(itt_name_of(d, name), domain_of(d)->stack, NULL);
+	if (!left_out(d))
+		hr__region_begin(itt_name_of(d, name), domain_of(d)->stack, NULL);
 }
 
 static void task_begin_fn(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
 			  void *function)
 {
-	hr__region_begin(hr__interned_name(domain_of(d), 0, "(function)"), domain_of(d)->stack,
-			 NULL);
+	if (!left_out(d))
+		hr__region_begin(hr__interned_name(domain_of(d), 0, "(function)"),
+				 domain_of(d)->stack, NULL);
 }
 
 static void task_end(struct hr__itt_domain *d)
@@ -205,7 +219,8 @@ static void task_end(struct hr__itt_domain *d)
 static void marker(struct hr__itt_domain *d, struct itt_id id, struct hr__itt_string *name,
 		   int scope)
 {
-	hr__region_mark(itt_name_of(d, name), NULL);
+	if (!left_out(d))
+		hr__region_mark(itt_name_of(d, name), NULL);
 }
 
 static void thread_set_name(const char *name)

@@ -100,6 +100,8 @@ static void domain_mark_ex(void *domain, const struct attributes *a)
 	struct hr__payload room;
 	const struct hr__payload *p = payload_of(a, &room);
 
+	if (domain_of(domain)->left_out)
+		return;
 	hr__region_mark(nvtx_name_of(domain_of(domain), a),
 			p != NULL && hr__payload_text(p, text) ? text : NULL);
 }
@@ -108,6 +110,8 @@ static uint64_t domain_start_ex(void *domain, const struct attributes *a)
 {
 	struct hr__payload room;
 
+	if (domain_of(domain)->left_out)
+		return 0;
 	return hr__region_start(nvtx_name_of(domain_of(domain), a), payload_of(a, &room));
 }
 
@@ -120,6 +124,8 @@ static int domain_push_ex(void *domain, const struct attributes *a)
 {
 	struct hr__payload room;
 
+	if (domain_of(domain)->left_out)
+		return NO_TRACKING;
 	return push(domain_of(domain), nvtx_name_of(domain_of(domain), a), payload_of(a, &room));
 }
 

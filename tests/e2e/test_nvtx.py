@@ -177,6 +177,38 @@ class Itt(Regions):
         self.assertEqual(rows, [])
 
 
+CONVOLUTIONS = """
+import torch
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3))
+for i in range(5):
+    net(torch.randn(4, 3, 32, 32)).sum().backward()
+"""
+
+
+class Libraries(Regions):
+    """What libraries mark for themselves is recorded only if the user asks for it."""
+
+    def test_onednn(self):
+        harness.need_torch()
+        counts = {}
+        for value in ("", "all"):
+            _, rows = self.run_it(harness.PYTHON, "-c", CONVOLUTIONS, HEADRACE_NVTX=value)
+            counts[value] = sum(r["count"] for r in rows if (r["domain"] or "").startswith("dnnl::"))
+        if counts["all"] == 0:
+            self.skipTest(f"oneDNN of {harness.PYTHON}'s torch has no ITT")
+        self.assertGreater(counts["all"], 20)
+        self.assertEqual(counts[""], 0)
+
+    def test_all_forms(self):
+        """Of a domain of a library, ITT's macros do nothing; NVTX has no such flag."""
+        program = PYTHON_NVTX.replace('domain="train"', 'domain="NCCL"')
+        wheels = {"PYTHONPATH": harness.WHEELS}
+        if subprocess.run([harness.PYTHON, "-c", "import nvtx"], capture_output=True, check=False, env={**os.environ, **wheels}).returncode:
+            self.skipTest(f"{harness.PYTHON} has no module nvtx: scripts/install-wheels")
+        domains = [{r["domain"] for r in self.run_it(harness.PYTHON, "-c", program, HEADRACE_NVTX=value, **wheels)[1]} for value in ("", "all")]
+        self.assertEqual(domains[1] - domains[0], {"NCCL"})
+
+
 class Python(Regions):
     """Python's nvtx: decorators and context managers, in threads and a forked worker."""
 

@@ -42,6 +42,33 @@ CASE(the_same)
 	CHECK(strcmp(hr__interned_name(d, 0, NULL)->name, "") == 0);
 }
 
+static void library_domains(const char *nvtx, bool left_out)
+{
+	static const char *const of_libraries[] = {"dnnl::primitive::execute", "tbb.flow", "NCCL",
+						   "f$omp$parallel:4@a.c:1:2"};
+	const char *const env[] = {"HEADRACE_SOCKET=/nowhere", nvtx, NULL};
+
+	harness_init(env);
+	CHECK(hr__interned_init());
+	for (size_t i = 0; i < sizeof(of_libraries) / sizeof(of_libraries[0]); i++) {
+		const struct hr__domain *d = hr__interned_domain(of_libraries[i]);
+
+		CHECK(d->left_out == left_out && d->itt.flags == !left_out);
+	}
+	CHECK(!hr__interned_domain("dnnl")->left_out && hr__interned_domain("dnnl")->itt.flags);
+	CHECK(!hr__interned_domain("my NCCL")->left_out && !hr__interned_domain(NULL)->left_out);
+}
+
+CASE(libraries)
+{
+	library_domains(NULL, true);
+}
+
+CASE(libraries_on_request)
+{
+	library_domains("HEADRACE_NVTX=all", false);
+}
+
 /* A category is its number until it has a name, and each domain's own. */
 CASE(categories)
 {
@@ -298,11 +325,17 @@ CASE(nvtx_is_off)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_same),	    cmocka_unit_test(categories),
-	    cmocka_unit_test(many_threads), cmocka_unit_test(no_room),
-	    cmocka_unit_test(no_bytes),	    cmocka_unit_test(wide),
-	    cmocka_unit_test(numbers),	    cmocka_unit_test(nvtx_comes_to_each),
+	    cmocka_unit_test(the_same),
+	    cmocka_unit_test(categories),
+	    cmocka_unit_test(many_threads),
+	    cmocka_unit_test(no_room),
+	    cmocka_unit_test(no_bytes),
+	    cmocka_unit_test(wide),
+	    cmocka_unit_test(numbers),
+	    cmocka_unit_test(nvtx_comes_to_each),
 	    cmocka_unit_test(nvtx_is_off),
+	    cmocka_unit_test(libraries),
+	    cmocka_unit_test(libraries_on_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
