@@ -415,17 +415,25 @@ static struct flock whole_file(short type)
 	return (struct flock){.l_type = type, .l_whence = SEEK_SET};
 }
 
-static bool file_locked(int dir_fd, const char *name)
+/* Whether the file system has no locks: Lustre without the option flock, NFS without its daemon. */
+static bool error_of_no_locks(int error)
+{
+	return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP;
+}
+
+/* Returns 1 if another has the lock of a file, 0 if not, or -ENOLCK. */
+static int file_locked(int dir_fd, const char *name)
 {
 	struct flock lock = whole_file(F_WRLCK);
-	int fd = hr_store_open_file(dir_fd, name, O_RDONLY);
-	bool locked;
+	int fd = hr_store_open_file(dir_fd, name, O_RDONLY), r;
 
 	if (fd < 0)
-		return false;
-	locked = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+		return 0;
+	r = fcntl(fd, F_OFD_GETLK, &lock) == 0 ? lock.l_type != F_UNLCK
+	    : error_of_no_locks(errno)	       ? -ENOLCK
+					       : 0;
 	close(fd);
-	return locked;
+	return r;
 }
 
 /* Takes the lock, or changes the one that `fd` has, in one step. -EBUSY: another has the file. */
@@ -435,6 +443,8 @@ static int lock_whole(int fd, short type)
 
 	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
+	if (error_of_no_locks(errno))
+		return -ENOLCK;
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
@@ -460,7 +470,7 @@ int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 
 bool hr_stream_locked(int stream_fd)
 {
-	return file_locked(stream_fd, HR__LOCK_FILE);
+	return file_locked(stream_fd, HR__LOCK_FILE) != 0;
 }
 
 int hr_stream_lock(int stream_fd, int *ret_fd)
@@ -470,7 +480,17 @@ int hr_stream_lock(int stream_fd, int *ret_fd)
 
 bool hr__store_held(int store_fd)
 {
-	return file_locked(store_fd, HR__STORE_FILE);
+	return file_locked(store_fd, HR__STORE_FILE) > 0;
+}
+
+bool hr_store_has_locks(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool has = fd < 0 || file_locked(fd, HR__STORE_FILE) != -ENOLCK;
+
+	if (fd >= 0)
+		close(fd);
+	return has;
 }
 
 /* ---- a collector's lock ---------------------------------------------------------------------- */

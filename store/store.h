@@ -84,10 +84,16 @@ int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t
 /* Whether this process's user owns the open file or folder, and no other user may write it. */
 bool hr_store_is_own(int fd);
 
-/* Whether a writer holds the lock of a stream. Does not take the lock. */
+/*
+ * Whether a writer holds the lock of a stream. Does not take the lock. True if the file system has
+ * no locks, because a writer may be there.
+ */
 bool hr_stream_locked(int stream_fd);
 
-/* Takes the lock of a stream, and holds it until the caller closes *ret_fd. -EBUSY. */
+/*
+ * Takes the lock of a stream, and holds it until the caller closes *ret_fd. -EBUSY; -ENOLCK: the
+ * file system has no locks.
+ */
 int hr_stream_lock(int stream_fd, int *ret_fd);
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -120,6 +126,9 @@ int hr_store_hold(const char *path, int *ret_fd);
  * collector holds it.
  */
 int hr_store_hold_read_only(const char *path, int *ret_fd);
+
+/* Whether the file system of a store has locks, as far as is known. */
+bool hr_store_has_locks(const char *path);
 
 /*
  * Makes the lock of hr_store_hold_read_only that of hr_store_hold, when the file system has become

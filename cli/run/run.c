@@ -8,6 +8,7 @@
  * unrecorded. Once CMD has started, the exit status is that of CMD, even if the recording fails.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <limits.h>
 #include <poll.h>
@@ -142,6 +143,8 @@ static int make_store(struct hr_run_state *run)
 		r = -errno;
 	if (r == 0 && strlen(run->store) > HR_STORE_PATH_MOST)
 		r = -ENAMETOOLONG;
+	if (r == 0 && (run->store_fd = open(run->store, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		r = -errno;
 	if (r == -EBUSY && hr_store_holder(run->job.store, holder, sizeof(holder)) &&
 	    holder[0] != '\0')
 		hr_report("cannot use the store %s: the collector %s writes to it" HR_HINT
@@ -150,6 +153,11 @@ static int make_store(struct hr_run_state *run)
 	else if (r < 0)
 		hr_report("cannot create the store %s: %s" HR_HINT "%s", run->job.store,
 			  hr_refusal_reason(r), hr_refusal_fix(r));
+	else if (!hr_store_has_locks(run->job.store))
+		hr_report("warning: the file system of %s has no file locks: if headraced is "
+			  "killed, the job seems to run for ever, and its last seconds are "
+			  "lost" HR_HINT "-o with a folder on another file system, such as /tmp",
+			  run->job.store);
 	return r;
 }
 

@@ -18,6 +18,7 @@ struct hr_run_state {
 	struct hr_link link;
 	struct hr_child child;
 	char store[PATH_MAX]; /* absolute path; if there are collectors, path of the spool */
+	int store_fd;	      /* of this folder, opened with O_PATH; 0: none */
 	struct hr_run_uplink uplink;
 	char *library, *headraced;
 	char *python; /* folder of the start-up module; NULL: not installed */

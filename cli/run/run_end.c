@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -74,13 +76,59 @@ static void make_report(const struct hr_run_state *run)
 	hr_report_main(sizeof(words) / sizeof(words[0]) - 1, words);
 }
 
+/*
+ * Finds a store that is no longer at its path, because it was moved or its file system was unmounted
+ * (umount -l), and sets a path that leads to it now. False: it was removed.
+ */
+static bool find_moved(struct hr_run_state *run, char to[PATH_MAX])
+{
+	char link[32], name[PATH_MAX];
+	struct stat st, there;
+	ssize_t n;
+
+	if (run->store_fd <= 0 || fstat(run->store_fd, &st) < 0 || st.st_nlink == 0)
+		return false;
+	n = snprintf(link, sizeof(link), "/proc/self/fd/%d", run->store_fd);
+	memcpy(to, link, (size_t)n + 1);
+	n = readlink(link, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	if (stat(name, &there) < 0 || there.st_dev != st.st_dev || there.st_ino != st.st_ino) {
+		hr_report("the file system of %s was unmounted during the run: it has the "
+			  "recording",
+			  run->store);
+		return true;
+	}
+	hr_report("the store was moved during the run: it is %s now", name);
+	memcpy(run->store, name, strlen(name) + 1);
+	return true;
+}
+
+/* Loads the summary of the store, wherever it is. */
+static int load_summary(struct hr_run_state *run, struct hr_summary **ret, char **ret_error)
+{
+	int r = hr_summary_load(run->store, run->job.id, ret, ret_error);
+	char path[PATH_MAX], *store;
+
+	if (r != -ENOENT || !find_moved(run, path))
+		return r;
+	free(*ret_error);
+	*ret_error = NULL;
+	r = hr_summary_load(path, run->job.id, ret, ret_error);
+	store = r == 0 ? strdup(run->store) : NULL;
+	if (store != NULL) {
+		free((*ret)->store);
+		(*ret)->store = store;
+	}
+	return r;
+}
+
 /* `left`: the last message of headraced; NULL: not received. */
 static void summarise(struct hr_run_state *run, const Headrace__Left *left)
 {
 	struct hr_summary *summary;
 	struct hr_sheet sheet;
 	char *error = NULL;
-	int r = hr_summary_load(run->store, run->job.id, &summary, &error);
+	int r = load_summary(run, &summary, &error);
 
 	if (r < 0) {
 		if (r == -ENOENT)

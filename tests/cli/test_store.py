@@ -56,6 +56,63 @@ class CannotBeMade(harness.Case):
         self.assertIn(done.returncode, (66, 69), done.stderr)
 
 
+class NoLocks(harness.Case):
+    """A file system without file locks."""
+
+    LIBRARY = os.path.join(os.path.dirname(harness.GENERATOR), "libcli_no_locks.so")
+
+    def test_a_warning(self):
+        env = {"LD_PRELOAD": self.LIBRARY, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        done = self.run_it("--", "sh", "-c", "cat /etc/hostname", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: the file system of", done.stderr)
+        self.assertIn("has no file locks", done.stderr)
+        self.assertEqual(self.summary()["state"], "ended")
+        done = self.headrace("ls", self.store, env=env)
+        self.assertIn("ended", done.stdout)
+        self.assertNotIn("locks", self.run_it("--", "true").stderr)
+
+    def test_a_second_run_leaves_the_first_one_alone(self):
+        env = {"LD_PRELOAD": self.LIBRARY, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        first = self.start("--", "sh", "-c", "echo; read line", env=env, stdin=subprocess.PIPE)
+        first.stdout.readline()
+        self.assertIn("running", self.headrace("ls", self.store, env=env).stdout)
+        done = self.run_it("--job", "second", "--", "true", env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        _, said = first.communicate(b"\n", 60)
+        self.assertEqual(first.returncode, 0, said)
+        self.assertIn("nothing lost", said.decode())
+
+
+class Moved(harness.Case):
+    """The folder has another path, or none, when the command has ended."""
+
+    def test_moved(self):
+        done = self.run_it("--", "sh", "-c", f"mv {self.store} {self.dir}/elsewhere; cat /etc/hostname >/dev/null")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"the store was moved during the run: it is {os.path.realpath(self.dir)}/elsewhere now", done.stderr)
+        self.assertIn("nothing lost", done.stderr)
+        self.assertEqual(self.summary()["state"], "ended")
+        self.store = os.path.join(self.dir, "elsewhere")
+        self.assertIn("ended", self.headrace("ls", self.store).stdout)
+
+    def test_unmounted(self):
+        folder = os.path.join(self.dir, "mount")
+        os.mkdir(folder)
+        script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
+        words = ["unshare", "--mount", "sh", "-c", script, "sh", folder, harness.HEADRACE, "run", "-o", f"{folder}/s", "--", "umount", "-l", folder]
+        done = subprocess.run(words, env=harness.clean_environment(), capture_output=True, text=True, check=False)
+        if "unshare failed" in done.stderr or "permission denied" in done.stderr:
+            self.skipTest("no mount namespace: " + done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"the file system of {os.path.realpath(folder)}/s was unmounted during the run: it has the recording", done.stderr)
+        self.assertIn("nothing lost", done.stderr)
+
+    def test_removed(self):
+        done = self.run_it("--", "rm", "-rf", self.store)
+        self.assertIn(f"the recording is lost: {os.path.realpath(self.store)} was removed during the run", done.stderr)
+
+
 class Summary(harness.Case):
     def test_is_refused_before_the_command_runs(self):
         marker = os.path.join(self.dir, "command-ran")
