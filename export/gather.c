@@ -289,42 +289,72 @@ static uint64_t fine_ns(unsigned bin)
 	return (uint64_t)(bin - (shift << FINE_BITS)) << shift;
 }
 
-/* Returns the shortest duration of the longest `max` ones (0: all), and how many are shorter. */
-static uint64_t shortest(const uint64_t *bins, uint64_t max, uint64_t *ret_shorter)
+/* Operations or regions by their duration. */
+struct durations {
+	uint64_t n[FINE_BINS], bytes[FINE_BINS];
+};
+
+static void duration_add(struct durations *d, uint64_t ns, uint64_t bytes)
 {
-	uint64_t n = 0;
+	unsigned bin = fine_bin(ns);
+
+	d->n[bin]++;
+	d->bytes[bin] += bytes;
+}
+
+/* Returns the shortest duration of the longest ones that fit (0: all), and how many are shorter. */
+static uint64_t shortest(const struct durations *d, uint64_t room, uint64_t *ret_shorter)
+{
+	uint64_t bytes = 0;
 	unsigned i = FINE_BINS;
 
-	while (i > 0 && n + bins[i - 1] <= max)
-		n += bins[--i];
+	while (i > 0 && bytes + d->bytes[i - 1] <= room)
+		bytes += d->bytes[--i];
 	*ret_shorter = 0;
 	for (unsigned k = 0; k < i; k++)
-		*ret_shorter += bins[k];
+		*ret_shorter += d->n[k];
 	return i > 0 ? fine_ns(i) : 0;
 }
 
-static int count_events(struct hr_export *x, const struct hr_walk_stream *ws, uint64_t *bins)
+static size_t path_bytes(const struct hr_stream *s, uint32_t file)
+{
+	uint32_t number = file != 0 ? hr_stream_file_number(s, file) : 0;
+	struct hr_file_info info;
+
+	return number != 0 && hr_stream_file_at(s, number, true, &info) == 0 ? info.path_bytes : 0;
+}
+
+static int count_events(struct hr_export *x, const struct hr_walk_stream *ws,
+			const struct hr_gather_room *room, struct durations *d)
 {
 	struct hr_walk_events *e;
 	struct hr_walk_batch b;
-	int r = hr_walk_events_new(ws, 0, &e);
+	uint32_t n_files;
+	int r = room->paths ? hr_stream_files(ws->s, &n_files) : 0;
 
+	if (r == 0)
+		r = hr_walk_events_new(ws, room->paths ? HR_COL_BIT(HR_COL_FILE) : 0, &e);
 	if (r < 0)
 		return r;
 	while (r == 0 && (r = hr_walk_events_next(e, &b)) > 0) {
-		for (uint32_t i = 0; i < b.n_rows; i++)
-			bins[fine_bin(b.c.dur_ns[b.rows[i]])]++;
+		for (uint32_t i = 0; i < b.n_rows; i++) {
+			uint32_t row = b.rows[i];
+
+			duration_add(d, b.c.dur_ns[row],
+				     room->event_bytes +
+					 (room->paths ? path_bytes(ws->s, b.c.file[row]) : 0));
+		}
 		r = hr_export_advance(x, b.n_rows);
 	}
 	hr_walk_events_free(e);
 	return r;
 }
 
-int hr_gather_limits(struct hr_export *x, uint64_t max_events, uint64_t max_regions,
+int hr_gather_limits(struct hr_export *x, const struct hr_gather_room *room,
 		     struct hr_gather_limits *ret)
 {
-	uint64_t *events = calloc(FINE_BINS, sizeof(*events));
-	uint64_t *regions = calloc(FINE_BINS, sizeof(*regions));
+	struct durations *events = calloc(1, sizeof(*events));
+	struct durations *regions = calloc(1, sizeof(*regions));
 	int r = events != NULL && regions != NULL ? 0 : -ENOMEM;
 
 	*ret = (struct hr_gather_limits){0};
@@ -333,13 +363,14 @@ int hr_gather_limits(struct hr_export *x, uint64_t max_events, uint64_t max_regi
 		const struct hr_walk_stream *ws = &x->walk->streams[i];
 
 		for (size_t k = 0; k < ws->n_regions; k++)
-			regions[fine_bin(ws->regions[k].end_ns - ws->regions[k].start_ns)]++;
-		r = count_events(x, ws, events);
+			duration_add(regions, ws->regions[k].end_ns - ws->regions[k].start_ns,
+				     room->region_bytes);
+		r = count_events(x, ws, room, events);
 	}
 	x->done = x->total / 2;
 	if (r == 0) {
-		ret->events_ns = shortest(events, max_events, &ret->events_left_out);
-		ret->regions_ns = shortest(regions, max_regions, &ret->regions_left_out);
+		ret->events_ns = shortest(events, room->events, &ret->events_left_out);
+		ret->regions_ns = shortest(regions, room->regions, &ret->regions_left_out);
 		x->operations_left_out = ret->events_left_out;
 		x->regions_left_out = ret->regions_left_out;
 	}

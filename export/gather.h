@@ -61,12 +61,18 @@ struct hr_gather_limits {
 	uint64_t events_left_out, regions_left_out;
 };
 
+/* What the limit of size leaves for operations and regions, and what they need, in bytes. */
+struct hr_gather_room {
+	uint64_t events, regions;
+	unsigned event_bytes, region_bytes; /* of a typical one */
+	bool paths; /* each operation has the text of its path, in addition to event_bytes */
+};
+
 /*
- * Finds the shortest durations, so that at most `max_events` operations and `max_regions` regions
- * are as long. This pass over all operations doubles the work of the export. Returns 0, -ENOMEM or
- * -EINTR.
+ * Finds the shortest durations, so that the longer operations and regions have room. This pass over
+ * all operations doubles the work of the export. Returns 0, -ENOMEM or -EINTR.
  */
-int hr_gather_limits(struct hr_export *x, uint64_t max_events, uint64_t max_regions,
+int hr_gather_limits(struct hr_export *x, const struct hr_gather_room *room,
 		     struct hr_gather_limits *ret);
 
 /* Returns a sentence about what is left out (malloc'ed). NULL: nothing, or no memory. */

@@ -18,9 +18,12 @@
 #include "common/fnv.h"
 #include "common/ops.h"
 
-#define LINE_BYTES   1024u /* more than a line without texts needs */
-#define EVENT_BYTES  35u   /* typical bytes of a compressed operation, with its file's name */
-#define REGION_BYTES 50u
+#define LINE_BYTES 1024u /* more than a line without texts needs */
+/* Typical bytes of an operation, with its file's name, and of a region: compressed, and not. */
+#define EVENT_BYTES	   35u
+#define EVENT_BYTES_PLAIN  300u
+#define REGION_BYTES	   50u
+#define REGION_BYTES_PLAIN 350u
 
 struct pfw_file {
 	struct hr_export *x;
@@ -396,11 +399,14 @@ static int pfw_stream(struct pfw_file *p, const struct hr_walk_stream *ws)
 static int find_limits(struct pfw_file *p)
 {
 	uint64_t max = p->x->options->max_bytes;
+	bool plain = p->x->options->plain;
+	const struct hr_gather_room room = {.events = max / 4 * 3,
+					    .regions = max / 4,
+					    .event_bytes = plain ? EVENT_BYTES_PLAIN : EVENT_BYTES,
+					    .region_bytes =
+						plain ? REGION_BYTES_PLAIN : REGION_BYTES};
 
-	if (max == 0 || max == UINT64_MAX)
-		return 0;
-	return hr_gather_limits(p->x, max / 4 * 3 / EVENT_BYTES, max / 4 / REGION_BYTES,
-				&p->limits);
+	return max == 0 || max == UINT64_MAX ? 0 : hr_gather_limits(p->x, &room, &p->limits);
 }
 
 static int pfw_notes(struct pfw_file *p)

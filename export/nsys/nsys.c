@@ -172,15 +172,16 @@ static void find_base(struct hr__nsys *n)
 /* Decides which operations and regions are written, so that the file has the wanted size. */
 static int find_limits(struct hr__nsys *n)
 {
-	uint64_t room = n->x->options->max_bytes, regions = 0;
+	struct hr_gather_room room = {.event_bytes = OPERATION_BYTES, .region_bytes = REGION_BYTES};
+	uint64_t max = n->x->options->max_bytes;
 
-	if (room == 0 || room == UINT64_MAX)
+	if (max == 0 || max == UINT64_MAX)
 		return 0;
 	for (size_t i = 0; i < n->x->walk->n_streams; i++)
-		regions += n->x->walk->streams[i].n_regions * REGION_BYTES;
-	regions = regions < room / 2 ? regions : room / 2;
-	return hr_gather_limits(n->x, (room - regions) / OPERATION_BYTES, regions / REGION_BYTES,
-				&n->limits);
+		room.regions += n->x->walk->streams[i].n_regions * REGION_BYTES;
+	room.regions = room.regions < max / 2 ? room.regions : max / 2;
+	room.events = max - room.regions;
+	return hr_gather_limits(n->x, &room, &n->limits);
 }
 
 static int put_meta(struct hr__nsys *n, const char *name, const char *value)

@@ -13,9 +13,12 @@
 #include "export/text_out.h"
 #include "export/trace/trace_out.h"
 
-#define LINE_BYTES  1024u     /* more than a line without texts needs */
-#define SLICE_BYTES 40u	      /* a typical operation, compressed */
-#define LANE_TID    10000000u /* above the kernel's thread ids */
+#define LINE_BYTES 1024u /* more than a line without texts needs */
+/* Typical bytes of an operation, a region, a value of a counter: compressed, and not. */
+#define SLICE_BYTES(plain)   ((plain) ? 230u : 40u)
+#define REGION_BYTES(plain)  ((plain) ? 350u : 100u)
+#define COUNTER_BYTES(plain) ((plain) ? 110u : 40u)
+#define LANE_TID	     10000000u /* above the kernel's thread ids */
 
 struct chrome {
 	struct hr_trace_out out;
@@ -222,7 +225,10 @@ int hr_chrome_out_new(FILE *to, bool plain, struct hr_trace_out **ret)
 				       .slice = chrome_slice,
 				       .counter = chrome_counter,
 				       .end = chrome_end,
-				       .slice_bytes = SLICE_BYTES};
+				       .slice_bytes = SLICE_BYTES(plain),
+				       .region_bytes = REGION_BYTES(plain),
+				       .counter_bytes = COUNTER_BYTES(plain),
+				       .paths = plain};
 	c->error = 0;
 	*ret = &c->out;
 	return 0;

@@ -17,8 +17,10 @@
 #define STATE_CLEARED	   1 /* sequence_flags */
 #define NEEDS_STATE	   2
 #define UNIT_BYTES	   3
-#define SLICE_BYTES	   100 /* a typical operation: a begin with its arguments, and an end */
-#define MESSAGE_BYTES_MOST 10  /* of a varint: the length of a message */
+#define SLICE_BYTES	   100u /* a typical operation: a begin with its arguments, and an end */
+#define REGION_BYTES	   150u /* a typical region, with its texts */
+#define COUNTER_BYTES	   40u
+#define MESSAGE_BYTES_MOST 10 /* of a varint: the length of a message */
 
 /* Field numbers of the messages. */
 enum { TRACE_PACKET = 1 };
@@ -374,7 +376,9 @@ int hr_perfetto_out_new(FILE *to, struct hr_trace_out **ret)
 				      .slice = perfetto_slice,
 				      .counter = perfetto_counter,
 				      .end = perfetto_end,
-				      .slice_bytes = SLICE_BYTES},
+				      .slice_bytes = SLICE_BYTES,
+				      .region_bytes = REGION_BYTES,
+				      .counter_bytes = COUNTER_BYTES},
 			      .to = to};
 	*ret = &p->out;
 	return 0;

@@ -7,16 +7,16 @@
 #include "export/trace/trace.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/fnv.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(200) * 1000 * 1000)
-#define REGION_BYTES	  150u		/* typical bytes of a region's slice, with its texts */
-#define PATH_BYTES	  150u		/* typical bytes of an interned path */
-#define PROCESS_BYTES	  200u		/* of the tracks of a process and its threads */
-#define COUNTER_BYTES	  UINT64_C(160) /* of the four counters of a rank in one bin */
+#define PATH_BYTES	  150u /* typical bytes of a path */
+#define PROCESS_BYTES	  200u /* of the tracks of a process and its threads */
+#define COUNTERS	  4u   /* of a rank */
 #define BINS_MOST	  2000u
 #define BINS_LEAST	  50u
 
@@ -271,41 +271,44 @@ static int trace_stream(struct hr_trace *t, const struct hr_walk_stream *ws)
 static int find_limits(struct hr_trace *t, uint64_t room)
 {
 	const struct hr_walk *w = t->x->walk;
-	uint64_t regions = 0, paths = 0;
+	const struct hr_trace_out *o = t->out;
+	struct hr_gather_room of = {
+	    .event_bytes = o->slice_bytes, .region_bytes = o->region_bytes, .paths = o->paths};
+	uint64_t paths = o->paths ? t->x->total * PATH_MAX : 0; /* at most */
 
 	for (size_t i = 0; i < w->n_streams; i++) {
 		uint32_t n = 0;
 
-		regions += w->streams[i].n_regions * REGION_BYTES;
-		if (hr_stream_files(w->streams[i].s, &n) == 0)
+		of.regions += w->streams[i].n_regions * o->region_bytes;
+		if (!o->paths && hr_stream_files(w->streams[i].s, &n) == 0)
 			paths += (uint64_t)n * PATH_BYTES;
 	}
-	if (room == 0 || t->x->total * t->out->slice_bytes + paths + regions <= room)
+	if (room == 0 || t->x->total * o->slice_bytes + paths + of.regions <= room)
 		return 0;
-	/* Half is for regions, if they need it. A path is written with the first slice that has it. */
-	regions = regions < room / 2 ? regions : room / 2;
-	room -= regions;
-	paths = paths < room / 2 ? paths : room / 2;
-	return hr_gather_limits(t->x, (room - paths) / t->out->slice_bytes, regions / REGION_BYTES,
-				&t->limits);
+	/* Half is for regions, if they need it. */
+	of.regions = of.regions < room / 2 ? of.regions : room / 2;
+	of.events = room - of.regions;
+	if (!o->paths) /* a path is written with the first slice that has it */
+		of.events -= paths < of.events / 2 ? paths : of.events / 2;
+	return hr_gather_limits(t->x, &of, &t->limits);
 }
 
 /* Prepares the counters, which take at most an eighth of `max` bytes, and finds the limits. */
 static int prepare(struct hr_trace *t, uint64_t max)
 {
 	const struct hr_walk *w = t->x->walk;
-	uint64_t fixed = w->n_processes * (uint64_t)PROCESS_BYTES, ranks, bins = BINS_MOST;
+	uint64_t fixed = w->n_processes * (uint64_t)PROCESS_BYTES, bins = BINS_MOST, bin_bytes;
 	int r = hr_gather_init(&t->gather, w);
 
 	if (r < 0)
 		return r;
 	if (t->gather.to_ns == 0) /* nothing is selected but processes */
 		t->gather.from_ns = t->gather.to_ns = (uint64_t)t->x->start_ns;
-	ranks = t->gather.n_ranks;
-	if (max > 0 && bins > max / 8 / (ranks * COUNTER_BYTES))
-		bins = max / 8 / (ranks * COUNTER_BYTES);
+	bin_bytes = (uint64_t)t->gather.n_ranks * COUNTERS * t->out->counter_bytes;
+	if (max > 0 && bins > max / 8 / bin_bytes)
+		bins = max / 8 / bin_bytes;
 	bins = bins < BINS_LEAST ? BINS_LEAST : bins;
-	fixed += bins * ranks * COUNTER_BYTES;
+	fixed += bins * bin_bytes;
 	r = hr_gather_bins(&t->gather, (unsigned)bins);
 	return r < 0 ? r : find_limits(t, max == 0 ? 0 : max > fixed ? max - fixed : 1);
 }

@@ -93,7 +93,9 @@ struct hr_trace_out {
 			double value);
 	/* Writes the end, and frees the writer. Returns 0 or -errno. */
 	int (*end)(struct hr_trace_out *o);
-	unsigned slice_bytes; /* of a typical operation, without texts that are interned */
+	/* Typical bytes: of an operation without interned texts, a region, a value of a counter. */
+	unsigned slice_bytes, region_bytes, counter_bytes;
+	bool paths; /* each operation has the text of its path: paths are not interned */
 };
 
 /* Return 0 or -ENOMEM. `plain`: without gzip. */

@@ -356,6 +356,20 @@ for t in threads: t.join()
             reads = float(traced.value("SELECT sum(bytes) FROM events WHERE class = 'read'"))
             self.assertAlmostEqual(trace.integral("read bytes/s") / reads, 1, delta=0.01)
 
+    def test_max_size_of_a_file_without_compression(self):
+        """Each operation has its path, which may be long."""
+        folder = os.path.join(self.folder.data, *("x" * 200 for _ in range(4)))
+        os.makedirs(folder)
+        program = f"import os\nfor i in range(4000):\n    try: os.stat({folder!r} + '/' + str(i) + 'y' * 100)\n    except OSError: pass"
+        traced = self.headrace([harness.PYTHON, "-S", "-c", program])
+        for to, end in ("chrome", ".json"), ("pfw", ".pfw"):
+            out = self.folder.fresh("plain") + end
+            for size in 1_000_000, 2_000_000:
+                done = harness.run([harness.HEADRACE, "export", traced.store, "--to", to, "--max-size", str(size), "-o", out], self.folder.environment())
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertLessEqual(os.path.getsize(out), size)
+                self.assertGreater(os.path.getsize(out), size / 4)
+
     def test_level_counters(self):
         """No operation is drawn, but the counters have all of them."""
         self.folder.fill(20, 50_000)
