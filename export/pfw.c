@@ -404,7 +404,8 @@ static int find_limits(struct pfw_file *p)
 					    .regions = max / 4,
 					    .event_bytes = plain ? EVENT_BYTES_PLAIN : EVENT_BYTES,
 					    .region_bytes =
-						plain ? REGION_BYTES_PLAIN : REGION_BYTES};
+						plain ? REGION_BYTES_PLAIN : REGION_BYTES,
+					    .paths = plain};
 
 	return max == 0 || max == UINT64_MAX ? 0 : hr_gather_limits(p->x, &room, &p->limits);
 }

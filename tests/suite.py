@@ -25,6 +25,17 @@ def sanitizer_options():
         os.environ[name] = ":".join(filter(None, (os.environ.get(name), option)))
 
 
+def no_leak_sanitizer():
+    """Variables for a program under ptrace or a seccomp filter, where the search for leaks at its end does not work."""
+    return {"ASAN_OPTIONS": ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "detect_leaks=0")))}
+
+
+def has_thread_sanitizer(program):
+    """Whether the program is built with ThreadSanitizer, whose run-time library makes system calls of its own."""
+    with open(program, "rb") as f:
+        return b"__tsan_init" in f.read()
+
+
 def resume(pid):
     """Continues a process that the test has stopped, if it still exists: for addCleanup."""
     with contextlib.suppress(ProcessLookupError):

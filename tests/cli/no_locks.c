@@ -5,29 +5,29 @@
 #include <fcntl.h>
 #include <stdarg.h>
 
-typedef int control(int fd, int command, ...);
+typedef int control(int fd, int cmd, ...);
 
-static int without_locks(const char *name, int fd, int command, void *arg)
+static int without_locks(const char *name, int fd, int cmd, void *arg)
 {
 	control *next = (control *)dlsym(RTLD_NEXT, name);
 
-	if (command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW) {
+	if (cmd == F_OFD_GETLK || cmd == F_OFD_SETLK || cmd == F_OFD_SETLKW) {
 		errno = ENOLCK;
 		return -1;
 	}
-	return next(fd, command, arg);
+	return next(fd, cmd, arg);
 }
 
 #define CONTROL(name)                                                                              \
-	int name(int fd, int command, ...)                                                         \
+	int name(int fd, int cmd, ...)                                                         \
 	{                                                                                          \
 		va_list list;                                                                      \
 		void *arg;                                                                         \
                                                                                                    \
-		va_start(list, command);                                                           \
+		va_start(list, cmd);                                                           \
 		arg = va_arg(list, void *);                                                        \
 		va_end(list);                                                                      \
-		return without_locks(#name, fd, command, arg);                                     \
+		return without_locks(#name, fd, cmd, arg);                                     \
 	}
 
 CONTROL(fcntl)

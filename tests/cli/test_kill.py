@@ -14,7 +14,7 @@ import subprocess
 import unittest
 
 import harness
-from suite import LONG
+from suite import LONG, no_leak_sanitizer
 
 CGROUPS = "/sys/fs/cgroup/unified" if os.path.isdir("/sys/fs/cgroup/unified") else "/sys/fs/cgroup"
 
@@ -389,7 +389,7 @@ class RunKilled(harness.LiveCase):
         self.store = os.path.join(self.dir, f"store{len(os.listdir(self.dir))}")
         output = self.store + ".trace"
         self.done = subprocess.run(["strace", "-o", output, *inject, harness.HEADRACE, "run", "-o", self.store, "--summary", self.summary_file,
-                                    "--", "true"], env=harness.clean_environment(**self.here), capture_output=True, check=False)
+                                    "--", "true"], env=harness.clean_environment(**self.here, **no_leak_sanitizer()), capture_output=True, check=False)
         with open(output, encoding="utf-8", errors="replace") as f:
             return f.read()
 

@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import harness
+from suite import has_thread_sanitizer
 
 PYTHON = "/usr/bin/python3"
 POLL, ANSWER_MS = 7, 60000  # how long `headrace run` waits for an answer of headraced, after --linger
@@ -59,9 +60,8 @@ class Settings(harness.Case):
 
     def test_a_limit_of_file_size(self):
         """It is an error and no signal; the command has its usual action."""
-        with open(harness.HEADRACE, "rb") as program:
-            if b"__tsan_init" in program.read():
-                self.skipTest("ThreadSanitizer writes a file")
+        if has_thread_sanitizer(harness.HEADRACE):
+            self.skipTest("ThreadSanitizer writes a file")
         for option, status in ([], 125), (["--best-effort"], -signal.SIGXFSZ):
             words = [harness.HEADRACE, "run", *option, "-o", self.store, "--", "sh", "-c", f"echo x >{self.data}/f"]
             done = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', *words], env=harness.clean_environment(), capture_output=True, text=True,

@@ -62,13 +62,13 @@ int posix_fallocate(int fd, off_t offset, off_t len)
 }
 
 /* In place of libc's: a disk without room for what a thread appends, after the main thread has begun the stream. */
-ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 {
 	if (disk_full == NODES_FULL_AT_ONCE && gettid() != getpid()) {
 		errno = ENOSPC;
 		return -1;
 	}
-	return syscall(SYS_pwrite64, fd, data, bytes, offset);
+	return syscall(SYS_pwrite64, fd, buf, n, offset);
 }
 
 static int daemon_main(struct nodes *n, int ready)

@@ -12,6 +12,7 @@ HEADRACE_LONG=1 asks for the long versions, HEADRACE_KEEP=1 keeps the folders fo
 """
 
 import collections
+import contextlib
 import json
 import os
 import re
@@ -197,7 +198,7 @@ class Folder:
         """Pids of headraced without their keepers."""
         found = []
         for pid, _ in self.processes("headraced"):
-            with open(f"/proc/{pid}/cmdline", "rb") as words:
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/cmdline", "rb") as words:
                 if words.read().split(b"\0")[1:2] == [b"worker"]:
                     found.append(pid)
         return found

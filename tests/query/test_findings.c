@@ -240,7 +240,7 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s}",
 		    loader, WORKERS, PREFETCH, i, (unsigned long long)plan.step_ns,
 		    (unsigned long long)plan.step_ns,
-		    (unsigned long long)(plan.others * plan.step_ns),
+		    (unsigned long long)plan.others * plan.step_ns,
 		    plan.hidden ? ",\"hidden\":true" : "");
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
 		make_extra(file, received[i]);
