@@ -355,7 +355,7 @@ static struct file_text *read_text(const struct hr_stream *v, uint32_t frame)
 static void free_text(struct file_text *t)
 {
 	if (t != &unreadable)
-		free(t);
+		free(t); /* NULL: none */
 }
 
 /* Loads the texts of a frame. If two threads load the same frame, the first one publishes it. */
@@ -379,28 +379,35 @@ static int load_text(const struct hr_stream *v, struct hr__files *f, uint32_t fr
 	return t == &unreadable ? -EBADMSG : 0;
 }
 
+/* Sets the path of a file whose text is row `row`. 0 or -EBADMSG. */
+static int set_path(const struct file_text *text, uint32_t row, struct hr_file_info *info)
+{
+	if (text == &unreadable || row >= text->n)
+		return -EBADMSG;
+	info->path = text->bytes + text->start[row];
+	info->path_bytes = text->start[row + 1] - text->start[row];
+	return 0;
+}
+
 static int file_info(const struct hr_stream *s, struct hr__files *f, const struct file_entry *e,
 		     bool want_path, struct hr_file_info *ret)
 {
 	struct hr_file_info info = {
 	    .id = e->id, .hash = e->hash, .mount = e->mount, .scope = e->scope};
 	const struct file_text *text;
-	int r;
+	int r = 0;
 
 	if (want_path) {
 		e = find_text(f, e);
 		if (!e)
 			return -ENOENT;
 		r = load_text(s, f, e->frame, &text);
-		if (r < 0)
-			return r;
-		if (e->row >= text->n)
-			return -EBADMSG;
-		info.path = text->bytes + text->start[e->row];
-		info.path_bytes = text->start[e->row + 1] - text->start[e->row];
+		if (r == 0)
+			r = set_path(text, e->row, &info);
 	}
-	*ret = info;
-	return 0;
+	if (r == 0)
+		*ret = info;
+	return r;
 }
 
 int hr_stream_file(const struct hr_stream *s, uint32_t id, bool want_path, struct hr_file_info *ret)
@@ -446,6 +453,50 @@ int hr_stream_file_at(const struct hr_stream *s, uint32_t number, bool want_path
 	if (number == 0 || number > f->n_entries)
 		return -ENOENT;
 	return file_info(s, f, &f->entries[number - 1], want_path, ret);
+}
+
+/*
+ * Returns the texts of a frame: those in memory, or those of *ret_own, which the caller frees. NULL:
+ * no memory.
+ */
+static const struct file_text *pass_text(const struct hr_stream *s, struct hr__files *f,
+					 uint32_t frame, struct file_text **ret_own)
+{
+	struct file_text *kept = atomic_load_explicit(&f->texts[frame], memory_order_acquire);
+
+	free_text(*ret_own);
+	*ret_own = kept ? NULL : read_text(s, frame);
+	return kept ? kept : *ret_own;
+}
+
+int hr_stream_each_path(const struct hr_stream *s, hr_file_visit *visit, void *context)
+{
+	const struct file_text *text = NULL;
+	struct file_text *own = NULL;
+	uint32_t frame = NO_FRAME;
+	struct hr__files *f;
+	int r = get_files(s->own, &f);
+
+	for (size_t i = 0; r == 0 && i < f->n_entries; i++) {
+		const struct file_entry *e = &f->entries[i];
+		struct hr_file_info info;
+
+		if (e->frame == NO_FRAME) { /* few: the path is that of another file */
+			if (file_info(s, f, e, true, &info) == 0)
+				r = visit(context, (uint32_t)i + 1, &info);
+			continue;
+		}
+		if (e->frame != frame)
+			text = pass_text(s, f, e->frame, &own);
+		frame = e->frame;
+		if (!text)
+			r = -ENOMEM;
+		else if (file_info(s, f, e, false, &info) == 0 &&
+			 set_path(text, e->row, &info) == 0)
+			r = visit(context, (uint32_t)i + 1, &info);
+	}
+	free_text(own);
+	return r;
 }
 
 bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame)

@@ -422,6 +422,13 @@ uint32_t hr_stream_file_number(const struct hr_stream *s, uint32_t id); /* 0: un
 int hr_stream_file_at(const struct hr_stream *s, uint32_t number, bool want_path,
 		      struct hr_file_info *ret); /* like hr_stream_file */
 
+/*
+ * Calls `visit` for each file whose path is known, in the order of their numbers, until it returns
+ * another value than 0. The paths are not kept in memory. Returns that value, 0 or -ENOMEM.
+ */
+typedef int hr_file_visit(void *context, uint32_t number, const struct hr_file_info *info);
+int hr_stream_each_path(const struct hr_stream *s, hr_file_visit *visit, void *context);
+
 /* Whether a Paths frame is lost. Its files have no path (-EBADMSG) or are unknown (-ENOENT). */
 bool hr_stream_paths_lost(const struct hr_stream *s, uint32_t frame);
 

@@ -440,7 +440,9 @@ static int fold_catalog(struct loader *l, const struct hr_catalog *catalog)
 		return -ENOMEM;
 	l->s->n_files = hr_paths_files(l->paths, l->s->files, TOP_FILES);
 	l->s->n_folders = hr_paths_folders(l->paths, l->s->folders, TOP_FOLDERS);
-	hr_paths_special(l->paths, &l->s->memory, &l->s->mapped);
+	r = hr_paths_special(l->paths, &l->s->memory, &l->s->mapped);
+	if (r < 0)
+		return r;
 	hr_ranks_count(l->s, l->world);
 	return hr_summary_diagnose(l->s, catalog);
 }

@@ -196,11 +196,9 @@ size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path
 	struct folders f = {0};
 	size_t n = 0;
 
-	hr_paths_each(p, see_path, &f);
-	if (f.n > 0)
+	if (hr_paths_each(p, see_path, &f) == 0 && f.n > 0)
 		qsort(f.list, f.n, sizeof(*f.list), deepest_first);
-	if (f.n > 0 && grow_index(&f) == 0) {
-		hr_paths_each(p, add_path, &f);
+	if (f.n > 0 && grow_index(&f) == 0 && hr_paths_each(p, add_path, &f) == 0) {
 		for (size_t i = 0; i < f.n; i++)
 			fold(&f, i);
 	}

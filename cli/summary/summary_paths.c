@@ -6,32 +6,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/ops.h"
 #include "common/pathid.h"
 #include "common/text.h"
 
+/* With millions of files, these need most of the memory. */
 struct path_entry {
-	uint64_t hash; /* hash of the path, which identifies the entry */
-	const struct hr_stream *stream;
-	uint32_t file; /* id of the file in the stream */
+	uint64_t io_ns, read_bytes, written_bytes;
+	uint32_t opens;
+	uint32_t stream; /* the stream that has its path: index in `streams` */
+	uint32_t number; /* of the file in that stream */
 	bool mapped;
-	struct hr_summary_sums sums;
+};
+
+struct path_stream {
+	const struct hr_stream *s;
+	uint32_t *entry_of; /* by the number of a file: index in `entries` + 1; 0: none */
+	uint32_t n_files;
 };
 
 struct hr_summary_paths {
-	struct path_entry *slots; /* hash table with open addressing; hash 0: a free entry */
+	struct path_entry *entries;
 	size_t n, room;
+	/* hash table with open addressing, by the hash of the path: index + 1; 0: free */
+	uint32_t *slots;
+	uint8_t *tags;	/* of each slot: the upper bits of the hash */
+	size_t n_slots; /* a power of two */
+	struct path_stream *streams;
+	size_t n_streams, streams_room;
 };
+
+/* Makes an empty table. */
+static int make_slots(struct hr_summary_paths *p, size_t n)
+{
+	free(p->slots);
+	p->slots = calloc(n, sizeof(*p->slots) + sizeof(*p->tags));
+	if (p->slots == NULL)
+		return -ENOMEM;
+	p->tags = (uint8_t *)&p->slots[n];
+	p->n_slots = n;
+	return 0;
+}
 
 struct hr_summary_paths *hr_paths_new(void)
 {
 	struct hr_summary_paths *p = calloc(1, sizeof(*p));
 
-	if (p == NULL)
-		return NULL;
-	p->room = 1024;
-	p->slots = calloc(p->room, sizeof(*p->slots));
-	if (p->slots == NULL) {
+	if (p != NULL && make_slots(p, 1024) < 0) {
 		free(p);
 		return NULL;
 	}
@@ -42,63 +64,135 @@ void hr_paths_free(struct hr_summary_paths *p)
 {
 	if (p == NULL)
 		return;
+	for (size_t i = 0; i < p->n_streams; i++)
+		free(p->streams[i].entry_of);
+	free(p->streams);
+	free(p->entries);
 	free(p->slots);
 	free(p);
 }
 
-static struct path_entry *find_slot(struct path_entry *slots, size_t room, uint64_t hash)
+static uint64_t entry_hash(const struct hr_summary_paths *p, const struct path_entry *e)
 {
-	size_t i = (hash >> 3) & (room - 1);
+	struct hr_file_info info = {0};
 
-	while (slots[i].hash != 0 && slots[i].hash != hash)
-		i = (i + 1) & (room - 1);
-	return &slots[i];
+	(void)hr_stream_file_at(p->streams[e->stream].s, e->number, false, &info);
+	return info.hash;
+}
+
+/* Returns the slot of a path, or a free one. */
+static size_t find_slot(const struct hr_summary_paths *p, uint64_t hash)
+{
+	size_t i = (hash >> 3) & (p->n_slots - 1);
+
+	while (p->slots[i] != 0 && (p->tags[i] != (uint8_t)(hash >> 56) ||
+				    entry_hash(p, &p->entries[p->slots[i] - 1]) != hash))
+		i = (i + 1) & (p->n_slots - 1);
+	return i;
+}
+
+static void set_slot(struct hr_summary_paths *p, size_t i, uint64_t hash, size_t entry)
+{
+	p->slots[i] = (uint32_t)entry + 1;
+	p->tags[i] = (uint8_t)(hash >> 56);
 }
 
 static int grow(struct hr_summary_paths *p)
 {
-	size_t room = 2 * p->room;
-	struct path_entry *slots = calloc(room, sizeof(*slots));
-
-	if (slots == NULL)
+	if (make_slots(p, 2 * p->n_slots) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->room; i++)
-		if (p->slots[i].hash != 0)
-			*find_slot(slots, room, p->slots[i].hash) = p->slots[i];
-	free(p->slots);
-	p->slots = slots;
-	p->room = room;
+	for (size_t k = 0; k < p->n; k++) {
+		uint64_t hash = entry_hash(p, &p->entries[k]);
+		size_t i = (hash >> 3) & (p->n_slots - 1);
+
+		while (p->slots[i] != 0) /* all paths differ */
+			i = (i + 1) & (p->n_slots - 1);
+		set_slot(p, i, hash, k);
+	}
 	return 0;
+}
+
+/* Finds the stream, or adds it. NULL: no memory. */
+static struct path_stream *find_stream(struct hr_summary_paths *p, const struct hr_stream *s)
+{
+	struct path_stream *at;
+
+	for (size_t i = p->n_streams; i > 0; i--)
+		if (p->streams[i - 1].s == s)
+			return &p->streams[i - 1];
+	if (!hr_array_reserve(p->streams, p->n_streams, p->streams_room))
+		return NULL;
+	at = &p->streams[p->n_streams];
+	*at = (struct path_stream){.s = s};
+	if (hr_stream_files(s, &at->n_files) < 0)
+		return NULL;
+	at->entry_of = calloc((size_t)at->n_files + 1, sizeof(*at->entry_of));
+	if (at->entry_of == NULL)
+		return NULL;
+	p->n_streams++;
+	return at;
+}
+
+/* Finds the entry of a path, or adds it. NULL: no memory. */
+static struct path_entry *find_entry(struct hr_summary_paths *p, struct path_stream *of,
+				     uint32_t number, uint64_t hash)
+{
+	uint32_t *entry_of = &of->entry_of[number];
+	size_t i;
+
+	if (*entry_of != 0)
+		return &p->entries[*entry_of - 1];
+	if (p->n >= p->n_slots / 4 * 3 && grow(p) < 0)
+		return NULL;
+	i = find_slot(p, hash);
+	if (p->slots[i] == 0) {
+		if (p->n == UINT32_MAX - 1 || !hr_array_reserve(p->entries, p->n, p->room))
+			return NULL;
+		p->entries[p->n] =
+		    (struct path_entry){.stream = (uint32_t)(of - p->streams), .number = number};
+		set_slot(p, i, hash, p->n++);
+	}
+	*entry_of = p->slots[i];
+	return &p->entries[p->slots[i] - 1];
 }
 
 int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 		 const Headrace__FileRecord *row)
 {
-	struct hr_summary_sums sums = {.opens = row->opens,
-				       .io_ns = row->read_ns + row->write_ns + row->meta_ns,
-				       .read_bytes = row->bytes_read,
-				       .written_bytes = row->bytes_written};
+	uint32_t number = row->file != 0 ? hr_stream_file_number(s, row->file) : 0;
 	struct hr_file_info info;
+	struct path_stream *of;
 	struct path_entry *e;
 
-	if (row->file == 0 || hr_stream_file(s, row->file, false, &info) < 0 || info.scope != 0)
+	if (number == 0 || hr_stream_file_at(s, number, false, &info) < 0 || info.scope != 0)
 		return 0;
-	if (2 * p->n >= p->room && grow(p) < 0)
+	of = find_stream(p, s);
+	e = of != NULL ? find_entry(p, of, number, info.hash) : NULL;
+	if (e == NULL)
 		return -ENOMEM;
-	e = find_slot(p->slots, p->room, info.hash | 1);
-	if (e->hash == 0) {
-		*e = (struct path_entry){
-		    .hash = info.hash | 1, .stream = s, .file = row->file, .sums.files = 1};
-		p->n++;
-	}
-	e->mapped = e->mapped || row->api == HR_API_MMAP;
-	hr_sums_add(&e->sums, &sums);
+	e->mapped |= row->api == HR_API_MMAP;
+	e->io_ns += row->read_ns + row->write_ns + row->meta_ns;
+	e->read_bytes += row->bytes_read;
+	e->written_bytes += row->bytes_written;
+	e->opens +=
+	    row->opens < UINT32_MAX - e->opens ? (uint32_t)row->opens : UINT32_MAX - e->opens;
 	return 0;
 }
 
-static bool entry_path(const struct path_entry *e, struct hr_file_info *ret)
+static struct hr_summary_sums sums_of(const struct path_entry *e)
 {
-	return hr_stream_file(e->stream, e->file, true, ret) == 0 && ret->path_bytes > 0;
+	return (struct hr_summary_sums){.files = 1,
+					.io_ns = e->io_ns,
+					.read_bytes = e->read_bytes,
+					.written_bytes = e->written_bytes,
+					.opens = e->opens};
+}
+
+static bool entry_path(const struct hr_summary_paths *p, const struct path_entry *e,
+		       struct hr_file_info *ret)
+{
+	return hr_stream_file_at(p->streams[e->stream].s, e->number, true, ret) == 0 &&
+	       ret->path_bytes > 0;
 }
 
 size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
@@ -126,76 +220,131 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < p->room; i++) {
-		const struct path_entry *e = &p->slots[i];
+	for (size_t i = 0; i < p->n; i++) {
+		struct hr_summary_sums sums = sums_of(&p->entries[i]);
 		struct hr_file_info info;
 
-		if (e->hash == 0 || (n == max && ret[n - 1].sums.io_ns >= e->sums.io_ns) ||
-		    !entry_path(e, &info))
+		if ((n == max && ret[n - 1].sums.io_ns >= sums.io_ns) ||
+		    !entry_path(p, &p->entries[i], &info))
 			continue;
 		n = hr_summary_path_insert(ret, n, max, (const char *)info.path, info.path_bytes,
-					   &e->sums);
+					   &sums);
 	}
 	return n;
 }
 
-/* Calls `visit` with the resolved path, so that a folder with several paths gets one row. */
-static void visit_resolved(hr_paths_visit *visit, void *self, const struct hr_file_info *info,
-			   const struct hr_summary_sums *sums)
+/* ---- all paths ------------------------------------------------------------------------------- */
+
+/* One pass over the paths of a stream, in the order in which they are stored. */
+struct pass {
+	const struct hr_summary_paths *p;
+	uint32_t stream;
+	hr_paths_visit *visit;
+	void *self;
+};
+
+/* Returns the entry whose path is that of this file. NULL: none, or another file has it. */
+static const struct path_entry *owned_entry(const struct hr_summary_paths *p, uint32_t stream,
+					    uint32_t number)
 {
+	uint32_t i = p->streams[stream].entry_of[number];
+	const struct path_entry *e = i > 0 ? &p->entries[i - 1] : NULL;
+
+	return e != NULL && e->stream == stream && e->number == number ? e : NULL;
+}
+
+/* Calls `visit` with the resolved path, so that a folder with several paths gets one row. */
+static int visit_path(void *context, uint32_t number, const struct hr_file_info *info)
+{
+	const struct pass *pass = context;
+	const struct path_entry *e = owned_entry(pass->p, pass->stream, number);
 	const char *path = (const char *)info->path;
 	size_t bytes = info->path_bytes;
+	struct hr_summary_sums sums;
 	char resolved[PATH_MAX];
 
+	if (e == NULL || bytes == 0)
+		return 0;
 	if (bytes <= sizeof(resolved) && path[0] == '/' && hr_path_has_parent(path, bytes)) {
 		memcpy(resolved, path, bytes);
 		path = resolved;
 		bytes = hr_path_resolve(resolved, bytes);
 	}
-	visit(self, path, bytes, sums);
+	sums = sums_of(e);
+	pass->visit(pass->self, path, bytes, &sums);
+	return 0;
 }
 
-void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self)
+int hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self)
 {
-	for (size_t i = 0; i < p->room; i++) {
-		const struct path_entry *e = &p->slots[i];
-		struct hr_file_info info;
+	int r = 0;
 
-		if (e->hash != 0 && entry_path(e, &info))
-			visit_resolved(visit, self, &info, &e->sums);
-	}
+	for (uint32_t i = 0; i < p->n_streams && r == 0; i++)
+		r = hr_stream_each_path(p->streams[i].s, visit_path,
+					&(struct pass){p, i, visit, self});
+	return r;
+}
+/* ---- files in memory ------------------------------------------------------------------------- */
+
+struct special {
+	const struct hr_summary_paths *p;
+	uint32_t stream;
+	struct hr_summary_sums *memory;
+	struct hr_summary_mapped *mapped;
+	bool unknown; /* a file has no known mount */
+};
+
+static void add_in_memory(struct special *s, const struct path_entry *e)
+{
+	struct hr_summary_sums sums = sums_of(e);
+
+	hr_sums_add(s->memory, &sums);
+	s->mapped->files_in_memory += e->mapped;
 }
 
-static bool in_memory(const struct path_entry *e)
+static void add_by_mount(struct special *s, const struct path_entry *e)
 {
 	static const char *const types[] = {"tmpfs", "ramfs", "hugetlbfs"};
-	static const char memfd[] = "memfd:";
-	const struct hr_stream *s = e->stream;
+	const struct hr_stream *stream = s->p->streams[e->stream].s;
 	const Headrace__Mount *mount;
 	struct hr_file_info info;
 
-	if (hr_stream_file(s, e->file, false, &info) < 0)
-		return false;
-	mount = info.mount < s->n_mounts ? s->mounts[info.mount] : NULL;
-	if (mount == NULL) /* the file may be a memfd */
-		return entry_path(e, &info) && info.path_bytes >= sizeof(memfd) - 1 &&
-		       memcmp(info.path, memfd, sizeof(memfd) - 1) == 0;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strcmp(mount->fs_type, types[i]) == 0)
-			return true;
-	return false;
+	s->mapped->files += e->mapped;
+	if (hr_stream_file_at(stream, e->number, false, &info) < 0)
+		return;
+	mount = info.mount < stream->n_mounts ? stream->mounts[info.mount] : NULL;
+	s->unknown |= mount == NULL;
+	for (size_t i = 0; mount != NULL && i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(mount->fs_type, types[i]) == 0) {
+			add_in_memory(s, e);
+			return;
+		}
 }
 
-void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
-		      struct hr_summary_mapped *ret_mapped)
+/* A memfd has no mount. */
+static int add_memfd(void *context, uint32_t number, const struct hr_file_info *info)
 {
-	for (size_t i = 0; i < p->room; i++) {
-		const struct path_entry *e = &p->slots[i];
-		bool memory = e->hash != 0 && in_memory(e);
+	static const char memfd[] = "memfd:";
+	struct special *s = context;
+	const struct path_entry *e = owned_entry(s->p, s->stream, number);
+	const struct hr_stream *stream = s->p->streams[s->stream].s;
 
-		if (memory)
-			hr_sums_add(ret_memory, &e->sums);
-		ret_mapped->files += e->mapped;
-		ret_mapped->files_in_memory += e->mapped && memory;
-	}
+	if (e != NULL && (info->mount >= stream->n_mounts || stream->mounts[info->mount] == NULL) &&
+	    info->path_bytes >= sizeof(memfd) - 1 &&
+	    memcmp(info->path, memfd, sizeof(memfd) - 1) == 0)
+		add_in_memory(s, e);
+	return 0;
+}
+
+int hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
+		     struct hr_summary_mapped *ret_mapped)
+{
+	struct special s = {.p = p, .memory = ret_memory, .mapped = ret_mapped};
+	int r = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		add_by_mount(&s, &p->entries[i]);
+	for (; s.unknown && s.stream < p->n_streams && r == 0; s.stream++)
+		r = hr_stream_each_path(p->streams[s.stream].s, add_memfd, &s);
+	return r;
 }

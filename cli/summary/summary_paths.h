@@ -26,14 +26,14 @@ int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max);
 
-/* Calls `visit` for each file whose path is known. */
+/* Calls `visit` for each file whose path is known. Returns 0 or -ENOMEM. */
 typedef void hr_paths_visit(void *self, const char *path, size_t n,
 			    const struct hr_summary_sums *sums);
-void hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self);
+int hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self);
 
-/* Adds up files in memory (on tmpfs, memfds), and counts mapped files. */
-void hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
-		      struct hr_summary_mapped *ret_mapped);
+/* Adds up files in memory (on tmpfs, memfds), and counts mapped files. Returns 0 or -ENOMEM. */
+int hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *ret_memory,
+		     struct hr_summary_mapped *ret_mapped);
 
 /*
  * Inserts a path into a list of at most `max` entries, sorted by io_ns. Frees the path of an entry

@@ -98,7 +98,8 @@ static int times_read(const struct nsys *n, sqlite3_stmt *row, struct hr_region 
 		g->open = true;
 		end = n->last_ns > start ? n->last_ns : start;
 	}
-	if (value_is_null(row, 0) || start < -n->before_ns || end < start)
+	if (value_is_null(row, 0) || start < -n->before_ns || end < start ||
+	    end > INT64_MAX - n->before_ns)
 		return -EBADMSG;
 	g->start_ns = (uint64_t)(start + n->before_ns) + HR_IMPORT_CLOCK_NS;
 	g->dur_ns = (uint64_t)(end - start);

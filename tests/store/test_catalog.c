@@ -151,6 +151,38 @@ static void append_rows(struct hr_writer *w, const struct path_row *of, size_t n
 	assert_int_equal(help_append(w, &frame, 0), 0);
 }
 
+struct each_path {
+	const struct hr_stream *s;
+	uint32_t n, last, stop_at;
+};
+
+static int see_path(void *context, uint32_t number, const struct hr_file_info *info)
+{
+	struct each_path *each = context;
+	struct hr_file_info same;
+
+	assert_int_equal(hr_stream_file_at(each->s, number, true, &same), 0);
+	assert_int_equal(info->id, same.id);
+	assert_int_equal(info->hash, same.hash);
+	assert_int_equal(info->path_bytes, same.path_bytes);
+	assert_memory_equal(info->path, same.path, same.path_bytes);
+	assert_true(number > each->last);
+	each->last = number;
+	return ++each->n == each->stop_at ? 7 : 0;
+}
+
+/* A pass over all paths gives those that each file has by itself: `n` of them. */
+static void each_path_is_the_same(const struct hr_stream *s, uint32_t n)
+{
+	struct each_path each = {.s = s};
+
+	assert_int_equal(hr_stream_each_path(s, see_path, &each), 0);
+	assert_int_equal(each.n, n);
+	each = (struct each_path){.s = s, .stop_at = 2};
+	assert_int_equal(hr_stream_each_path(s, see_path, &each), 7);
+	assert_int_equal(each.n, 2);
+}
+
 /* Rows without text borrow it by their hashes, which are in no order, as ids need not be 1, 2, 3... */
 static void text_of_the_same_hash(void **state)
 {
@@ -194,6 +226,7 @@ static void text_of_the_same_hash(void **state)
 		assert_memory_equal(info.path, "/a", 2);
 		assert_int_equal(hr_stream_file_at(s, 0, true, &info), -ENOENT);
 		assert_int_equal(hr_stream_file_at(s, 14, true, &info), -ENOENT);
+		each_path_is_the_same(s, 10);
 		hr_catalog_free(c);
 		if (!sealed)
 			assert_int_equal(hr_writer_close(w), 0);
