@@ -284,7 +284,7 @@ static int open_stream(int store_fd, const char *store, bool own, const struct h
 		r = open_folder(w, store_fd, store, own, id);
 	if (r == 0)
 		r = hr_stream_lock(w->dir_fd, &w->lock_fd);
-	if (r == 0 || r == -ENOLCK) /* names of streams differ: nobody else writes this one */
+	if (r == 0 || r == -ENOLCK) /* no other writer has the name of this stream */
 		r = hr__writer_resume(w, &cut_bytes);
 	if (r < 0) {
 		writer_free(w);

@@ -236,7 +236,7 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 /* ---- all paths ------------------------------------------------------------------------------- */
 
 /* One pass over the paths of a stream, in the order in which they are stored. */
-struct pass {
+struct paths_pass {
 	const struct hr_summary_paths *p;
 	uint32_t stream;
 	hr_paths_visit *visit;
@@ -256,7 +256,7 @@ static const struct path_entry *owned_entry(const struct hr_summary_paths *p, ui
 /* Calls `visit` with the resolved path, so that a folder with several paths gets one row. */
 static int visit_path(void *context, uint32_t number, const struct hr_file_info *info)
 {
-	const struct pass *pass = context;
+	const struct paths_pass *pass = context;
 	const struct path_entry *e = owned_entry(pass->p, pass->stream, number);
 	const char *path = (const char *)info->path;
 	size_t bytes = info->path_bytes;
@@ -281,7 +281,7 @@ int hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void 
 
 	for (uint32_t i = 0; i < p->n_streams && r == 0; i++)
 		r = hr_stream_each_path(p->streams[i].s, visit_path,
-					&(struct pass){p, i, visit, self});
+					&(struct paths_pass){p, i, visit, self});
 	return r;
 }
 /* ---- files in memory ------------------------------------------------------------------------- */
