@@ -19,15 +19,15 @@ static int without_locks(const char *name, int fd, int cmd, void *arg)
 }
 
 #define CONTROL(name)                                                                              \
-	int name(int fd, int cmd, ...)                                                         \
+	int name(int fd, int cmd, ...)                                                             \
 	{                                                                                          \
 		va_list list;                                                                      \
 		void *arg;                                                                         \
                                                                                                    \
-		va_start(list, cmd);                                                           \
+		va_start(list, cmd);                                                               \
 		arg = va_arg(list, void *);                                                        \
 		va_end(list);                                                                      \
-		return without_locks(#name, fd, cmd, arg);                                     \
+		return without_locks(#name, fd, cmd, arg);                                         \
 	}
 
 CONTROL(fcntl)
