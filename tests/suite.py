@@ -30,10 +30,11 @@ def no_leak_sanitizer():
     return {"ASAN_OPTIONS": ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "detect_leaks=0")))}
 
 
-def has_thread_sanitizer(program):
-    """Whether the program is built with ThreadSanitizer, whose run-time library makes system calls of its own."""
+def has_sanitizer(program, *names):
+    """Whether the program is built with one of these sanitizers (asan, tsan), whose run-time libraries make system calls of their own."""
     with open(program, "rb") as f:
-        return b"__tsan_init" in f.read()
+        content = f.read()
+    return any(f"__{name}_init".encode() in content for name in names)
 
 
 def resume(pid):

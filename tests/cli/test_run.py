@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import harness
-from suite import has_thread_sanitizer
+from suite import has_sanitizer
 
 PYTHON = "/usr/bin/python3"
 POLL, ANSWER_MS = 7, 60000  # how long `headrace run` waits for an answer of headraced, after --linger
@@ -60,7 +60,7 @@ class Settings(harness.Case):
 
     def test_a_limit_of_file_size(self):
         """It is an error and no signal; the command has its usual action."""
-        if has_thread_sanitizer(harness.HEADRACE):
+        if has_sanitizer(harness.HEADRACE, "tsan"):
             self.skipTest("ThreadSanitizer writes a file")
         for option, status in ([], 125), (["--best-effort"], -signal.SIGXFSZ):
             words = [harness.HEADRACE, "run", *option, "-o", self.store, "--", "sh", "-c", f"echo x >{self.data}/f"]
