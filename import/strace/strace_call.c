@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -149,12 +150,17 @@ static void position_use(struct strace *p, struct strace_step *k)
 	uint8_t class = hr_op_info(k->shape->op)->class;
 	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
 
-	if (!open || k->e.offset != HR_OFFSET_NONE ||
-	    (class != HR_CLASS_READ && class != HR_CLASS_WRITE))
+	bool own = k->e.offset != HR_OFFSET_NONE; /* the call has an offset */
+
+	if (class == HR_CLASS_WRITE && ((open && open->append) || (k->shape->op == HR_OP_pwritev2 &&
+								   k->e.flags & RWF_APPEND))) {
+		k->e.offset = HR_OFFSET_NONE; /* at the end of the file, even with an offset */
+		if (open && !own)
+			open->position = -1;
 		return;
-	if (class == HR_CLASS_WRITE && open->append)
-		open->position = -1;
-	if (open->position < 0)
+	}
+	if (!open || own || (class != HR_CLASS_READ && class != HR_CLASS_WRITE) ||
+	    open->position < 0)
 		return;
 	k->e.offset = open->position;
 	if (!k->c.returned ||

@@ -322,6 +322,14 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT bytes, file_offset FROM events WHERE class IN ('read', 'write') ORDER BY start_ns"),
                          [(5, 0), (6, None), (1, None), (1, 2), (7, None), (8, 2), (9, 10)])
 
+    def test_append_by_call(self):
+        """Linux ignores the offset of a write in append mode."""
+        self.calls(('openat(AT_FDCWD, "/a", O_RDWR)', 3), ('write(3, "", 5)', 5), ('pwritev2(3, [{iov_base="", iov_len=6}], 1, 2, RWF_APPEND)', 6),
+                   ('write(3, "", 7)', 7), ('pwritev2(3, [{iov_base="", iov_len=8}], 1, -1, RWF_APPEND|RWF_SYNC)', 8), ('read(3, "", 9)', 9),
+                   ('openat(AT_FDCWD, "/a", O_RDWR|O_APPEND)', 4), ('pwrite64(4, "", 10, 3)', 10), ('pread64(4, "", 11, 3)', 11))
+        self.assertEqual(self.query("SELECT bytes, file_offset FROM events WHERE class IN ('read', 'write') ORDER BY start_ns"),
+                         [(5, 0), (6, None), (7, 5), (8, None), (9, None), (10, None), (11, 3)])
+
     def test_copies(self):
         """A copy has two files. It moves the position of each file whose offset it does not name."""
         self.calls(('openat(AT_FDCWD, "/a", O_RDONLY)', 3), ('openat(AT_FDCWD, "/b", O_WRONLY)', 4), ("sendfile(4, 3, NULL, 100)", 100),
