@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/engine/mounts.h"
 #include "daemon/engine/paths.h"
 
 #define FILES 200000u /* rows of 6 MiB, cells of 8 */
@@ -71,6 +72,30 @@ static void an_open_file_tells_its_mount(void **state)
 	hr_paths_done(&p);
 }
 
+/* Lines of /proc/PID/mountinfo. The kernel writes blanks and backslashes of a path as \\ooo. */
+static void mountinfo_is_read(void **state)
+{
+	char text[] =
+	    "36 35 98:7 /root /mnt/a\\040b\\134c\\177 rw shared:1 - ext\\0413 /dev/sda rw\n"
+	    "garbage\n"
+	    "37 35 98:7 / /mnt/other rw - xfs /dev/sdb rw\n";
+	_Alignas(struct hr_mount_row) uint8_t rows[512];
+	const struct hr_mount_row *row = (const struct hr_mount_row *)rows;
+	struct hr_mounts none = {0};
+	uint64_t n, used;
+
+	(void)state;
+	used = hr_mountinfo_rows(&none, text, rows, sizeof(rows), &n);
+	assert_int_equal(n, 2);
+	assert_true(used > 0 && used < sizeof(rows));
+	assert_int_equal(row->kernel_id, 36);
+	assert_int_equal(row->dev, UINT64_C(98) << 32 | 7);
+	assert_int_equal(row->path_bytes, strlen("/mnt/a b\\c\x7f"));
+	assert_memory_equal(row->texts, "/mnt/a b\\c\x7f", row->path_bytes);
+	assert_int_equal(row->type_bytes, strlen("ext!3"));
+	assert_memory_equal(row->texts + row->path_bytes, "ext!3", row->type_bytes);
+}
+
 /* "VmFlags: rd wr ... hg" of the mapping that holds `p`. */
 static bool asked_for_huge_pages(const void *p)
 {
@@ -113,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(files_keep_their_ids),
 	    cmocka_unit_test(an_open_file_tells_its_mount),
+	    cmocka_unit_test(mountinfo_is_read),
 	    cmocka_unit_test(large_blocks_ask_for_huge_pages),
 	};
 

@@ -50,6 +50,27 @@ CASE(short_ranges)
 	CHECK(in_cells(d, NULL) == 4 * (uint64_t)n && regions(d) == 0);
 }
 
+/* A sum is of one step and one epoch. */
+CASE(short_ranges_of_steps)
+{
+	struct fake_daemon *d = start_short(SHORT_TICKS);
+	const struct hr_region_short *cells;
+	unsigned of[3] = {0};
+
+	for (int step = 0; step < 3; step++) {
+		api()->step(step);
+		range(&a);
+		range(&a);
+	}
+	cells = fake_ring(d, 0, 0, 0)->shorts;
+	for (unsigned i = 0; i < HR_REGION_SHORTS; i++)
+		if (cells[i].count > 0 && cells[i].key == a.reserved[0]) {
+			CHECK(cells[i].step >= 0 && cells[i].step < 3 && cells[i].count == 2);
+			of[cells[i].step]++;
+		}
+	CHECK(of[0] == 1 && of[1] == 1 && of[2] == 1);
+}
+
 /* Ranges that overlap, as of a recursion: no sum is longer than the time that it is of. */
 CASE(short_ranges_that_overlap)
 {
@@ -198,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(short_ranges),
+	    cmocka_unit_test(short_ranges_of_steps),
 	    cmocka_unit_test(short_ranges_that_overlap),
 	    cmocka_unit_test(short_ranges_displaced),
 	    cmocka_unit_test(short_ranges_age),
