@@ -243,6 +243,17 @@ class Limits(Service):
     def test_ring_memory_of_a_user(self):
         self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB
 
+    def test_unregistered_jobs_of_a_user(self):
+        """As many as the limit, not one more; registered jobs and other users have their own."""
+        self.manage("--level", "trace", "--max-jobs-per-user", "2", "--idle-end", "60s")
+        for job in "123":
+            self.holder(job)
+        self.wait_for("the refusal", lambda: f"user {OTHER} has 2 unregistered jobs, the limit of max_jobs_per_user" in self.manager.said())
+        self.assertEqual({j["job"] for j in self.status()["jobs"]}, {f"u{OTHER}-1", f"u{OTHER}-2"})
+        self.begin("a", OTHER)
+        self.holder("a")
+        self.wait_for("its process", lambda: self.job("a")["processes"] == 1)
+
     def test_they_outlive_the_service(self):
         self.manage("--level", "trace", "--max-sessions-per-node", "4")
         self.begin("a", OTHER)
