@@ -143,7 +143,8 @@ enum hr_ctl_id {
 	HR_CTL_PATH = 2, /* a path (described below) */
 	HR_CTL_PAIR = 3, /* the second slot of a record with HR_REC_PAIR */
 	HR_CTL_ENV = 5,	 /* a rank variable was set: asked = length of the text "NAME=VALUE" */
-	HR_CTL_FORK = 6, /* a new child: fd = pid in the parent's namespace, flags = 1 for vfork */
+	/* a new child: fd = pid in the parent's namespace or 0, flags = 1 for vfork */
+	HR_CTL_FORK = 6,
 	HR_CTL_REGION_KEY = 7, /* the name of regions (described below) */
 	HR_CTL_REGION = 8,     /* a region that has ended (described below) */
 	HR_CTL_LIBRARY = 9,    /* only as a count of losses: a library with a libc of its own */

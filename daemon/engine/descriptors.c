@@ -23,6 +23,8 @@ static enum hr_fd_effect effect_of(const struct hr_op_info *info)
 	case HR_CLASS_META:
 		if (strncmp(info->name, "dup", 3) == 0)
 			return HR_FD_DUP;
+		if (strcmp(info->name, "fdopen") == 0)
+			return HR_FD_STREAM;
 		return strncmp(info->name, "fcntl", 5) == 0 ? HR_FD_FCNTL : HR_FD_NONE;
 	default:
 		return HR_FD_NONE;
@@ -66,17 +68,16 @@ static void fd_opened(struct fold *f, const struct operation *op)
 	uint32_t file = op->path == UINT32_MAX ? 0 : f->e->paths.v[op->path].id;
 
 	fd_closed(f, fd);
-	if (file &&
-	    hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags & O_APPEND))
+	if (file && hr_position_open(&f->p->positions, fd, file, op->trait.api, 0, r->flags))
 		move_refs(f, file, op->trait.api, 1);
 }
 
-static void fd_duplicated(struct fold *f, int32_t from, int64_t to)
+static void fd_duplicated(struct fold *f, int32_t from, int64_t to, bool cloexec)
 {
 	if (from == to || to < 0 || to > INT32_MAX)
 		return;
 	fd_closed(f, (int32_t)to);
-	hr_position_dup(&f->p->positions, from, (int32_t)to);
+	hr_position_dup(&f->p->positions, from, (int32_t)to, cloexec);
 }
 
 static void fd_sought(struct fold *f, const struct operation *op)
@@ -86,13 +87,15 @@ static void fd_sought(struct fold *f, const struct operation *op)
 
 	if (!place && op->path != UINT32_MAX) {
 		place = hr_position_open(&f->p->positions, r->fd, f->e->paths.v[op->path].id,
-					 op->trait.api, -1, false);
+					 op->trait.api, -1, 0);
 		if (place) /* inherited, or opened before the attach: its flags are unknown */
 			place->shared = place->append = 1;
 	}
 	if (!place)
 		return;
-	if (op->trait.effect == HR_FD_LSEEK)
+	if (place->stream != (op->trait.api == HR_API_STDIO))
+		place->at = -1;
+	else if (op->trait.effect == HR_FD_LSEEK)
 		place->at = r->ret;
 	else if (r->flags == SEEK_SET)
 		place->at = r->offset >= 0 ? r->offset : -1;
@@ -104,31 +107,43 @@ static void fd_sought(struct fold *f, const struct operation *op)
 		place->at = -1;
 }
 
+/* Whether a write goes to the end of the file, even if it has an offset. */
+static bool appends(const struct hr_place *place, const struct operation *op)
+{
+	bool by_call = op->r->op == HR_OP_pwritev2 || op->r->op == HR_OP_pwritev64v2;
+
+	return !place || place->append || (by_call && op->r->flags & RWF_APPEND);
+}
+
 /*
  * Returns the offset of a read or write. A call without an offset uses and moves the position of
- * its descriptor. `appends`: a write to the end of the file, even if it has an offset. The position
- * is unknown if the descriptor refers to another file than at its last recorded open: an unrecorded
- * call (close_range, a received descriptor) has then replaced the file.
+ * its descriptor. The position is unknown if the descriptor refers to another file than at its last
+ * recorded open: an unrecorded call (close_range, a received descriptor) has then replaced the
+ * file.
  */
-static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset, uint64_t bytes,
-			bool writes, bool appends)
+static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offset,
+			const struct operation *op, bool writes)
 {
 	struct hr_place *place = hr_position_get(&f->p->positions, fd);
 	int64_t at;
 
 	if (place && path != UINT32_MAX && place->file != f->e->paths.v[path].id) {
 		fd_closed(f, fd);
-		return offset;
+		place = NULL;
 	}
-	if (appends || (writes && place && place->append)) {
+	if (writes && appends(place, op)) {
 		if (place && offset == HR_OFFSET_NONE)
 			place->at = -1;
 		return HR_OFFSET_NONE;
 	}
-	if (offset != HR_OFFSET_NONE || !place || place->at < 0)
+	if (offset != HR_OFFSET_NONE || !place)
 		return offset;
+	if (place->stream != (op->trait.api == HR_API_STDIO))
+		place->at = -1;
 	at = place->at;
-	place->at = at <= INT64_MAX / 2 && !place->shared ? at + (int64_t)bytes : -1;
+	if (at < 0)
+		return HR_OFFSET_NONE;
+	place->at = at <= INT64_MAX / 2 && !place->shared ? at + (int64_t)op->of.bytes : -1;
 	return at;
 }
 
@@ -165,20 +180,15 @@ static void kernel_moved(struct fold *f, const struct operation *op)
 
 void hr__fd_move(struct fold *f, struct operation *op)
 {
-	uint16_t id = op->r->op;
-	bool writes = op->trait.class == HR_CLASS_WRITE;
-	bool appends =
-	    (id == HR_OP_pwritev2 || id == HR_OP_pwritev64v2) && (op->r->flags & RWF_APPEND);
+	bool writes = !op->pair && op->trait.class == HR_CLASS_WRITE;
 
 	if (f->ring->source) {
 		kernel_moved(f, op);
 		return;
 	}
-	op->of.offset =
-	    fd_moved(f, op->r->fd, op->path, op->of.offset, op->of.bytes, writes, appends);
+	op->of.offset = fd_moved(f, op->r->fd, op->path, op->of.offset, op, writes);
 	if (op->pair)
-		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op->of.bytes,
-				       true, false);
+		op->offset2 = fd_moved(f, op->pair->fd, op->path2, op->pair->offset, op, true);
 }
 
 /* Returns whether a record of a probe came so late that its descriptor has a newer file. */
@@ -190,13 +200,43 @@ static bool is_reopened(const struct fold *f, const struct operation *op)
 	       place->file != f->e->paths.v[op->path].id;
 }
 
-/* The record lacks the new flags: O_APPEND may be one of them. */
-static void flags_set(struct fold *f, int32_t fd)
+/* The record lacks the new flags: O_APPEND may be one of them, and FD_CLOEXEC none. */
+static void flags_set(struct fold *f, int32_t fd, bool of_file)
 {
 	struct hr_place *place = hr_position_get(&f->p->positions, fd);
 
-	if (place)
+	if (place && of_file)
 		place->append = 1;
+	else if (place)
+		place->cloexec = 0;
+}
+
+/* From now on, the position is that of a stream, which reads ahead. glibc sets O_APPEND itself. */
+static void stream_made(struct fold *f, const struct hr_record *r)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, r->fd);
+
+	if (!place)
+		return;
+	place->stream = 1;
+	place->append |= (r->flags & O_APPEND) != 0;
+	if (place->append)
+		place->at = -1;
+}
+
+static bool fcntl_dups(const struct hr_record *r)
+{
+	return r->flags == F_DUPFD || r->flags == F_DUPFD_CLOEXEC;
+}
+
+/* A vfork child makes descriptors for the program that it will run, with positions of its parent. */
+static void child_duplicated(struct fold *f, const struct operation *op)
+{
+	struct hr_place *place = hr_position_get(&f->p->positions, op->r->fd);
+
+	if (place && (op->trait.effect == HR_FD_DUP ||
+		      (op->trait.effect == HR_FD_FCNTL && fcntl_dups(op->r))))
+		hr_position_share(place);
 }
 
 void hr__fd_effects(struct fold *f, const struct operation *op)
@@ -204,8 +244,12 @@ void hr__fd_effects(struct fold *f, const struct operation *op)
 	const struct hr_record *r = op->r;
 
 	/* After vfork, the descriptors of the child are not those of this process. */
-	if (r->ret < 0 || r->bits & HR_REC_VFORK)
+	if (r->ret < 0)
 		return;
+	if (r->bits & HR_REC_VFORK) {
+		child_duplicated(f, op);
+		return;
+	}
 	switch (op->trait.effect) {
 	case HR_FD_OPEN:
 		fd_opened(f, op);
@@ -215,13 +259,16 @@ void hr__fd_effects(struct fold *f, const struct operation *op)
 			fd_closed(f, r->fd);
 		break;
 	case HR_FD_DUP:
-		fd_duplicated(f, r->fd, r->ret);
+		fd_duplicated(f, r->fd, r->ret, r->flags & O_CLOEXEC); /* of dup3 */
 		break;
 	case HR_FD_FCNTL:
-		if (r->flags == F_DUPFD || r->flags == F_DUPFD_CLOEXEC)
-			fd_duplicated(f, r->fd, r->ret);
-		else if (r->flags == F_SETFL)
-			flags_set(f, r->fd);
+		if (fcntl_dups(r))
+			fd_duplicated(f, r->fd, r->ret, r->flags == F_DUPFD_CLOEXEC);
+		else if (r->flags == F_SETFL || r->flags == F_SETFD)
+			flags_set(f, r->fd, r->flags == F_SETFL);
+		break;
+	case HR_FD_STREAM:
+		stream_made(f, r);
 		break;
 	case HR_FD_LSEEK:
 	case HR_FD_FSEEK:

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/engine/position.h"
 
+#include <fcntl.h>
+
 #include "common/array.h"
+#include "common/ops.h"
 
 struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd)
 {
@@ -30,7 +33,7 @@ static void give_slot(struct hr_positions *t, uint32_t i)
 }
 
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
-				  int64_t at, bool append)
+				  int64_t at, uint32_t flags)
 {
 	struct hr_place last;
 	uint32_t i;
@@ -43,8 +46,13 @@ struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t f
 	i = position_take_slot(t);
 	if (i == HR_MAP64_NONE)
 		return NULL;
-	t->v[i] = (struct hr_place){
-	    .at = append ? -1 : at, .file = file, .api = api, .append = append, .refs = 1};
+	t->v[i] = (struct hr_place){.at = flags & O_APPEND ? -1 : at,
+				    .file = file,
+				    .api = api,
+				    .append = (flags & O_APPEND) != 0,
+				    .cloexec = (flags & O_CLOEXEC) != 0,
+				    .stream = api == HR_API_STDIO,
+				    .refs = 1};
 	if (hr_map64_set(&t->by_fd, (uint32_t)fd, i)) {
 		t->v[i].refs = 0;
 		give_slot(t, i);
@@ -53,15 +61,20 @@ struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t f
 	return &t->v[i];
 }
 
-void hr_positions_share(struct hr_positions *t)
+void hr_position_share(struct hr_place *p)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
-		t->v[i].at = -1;
-		t->v[i].shared = 1;
-	}
+	p->at = -1;
+	p->shared = 1;
 }
 
-void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to)
+void hr_positions_share(struct hr_positions *t, bool vforked)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (!vforked || !t->v[i].cloexec)
+			hr_position_share(&t->v[i]);
+}
+
+void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to, bool cloexec)
 {
 	uint32_t i = from < 0 ? HR_MAP64_NONE : hr_map64_get(&t->by_fd, (uint32_t)from);
 	struct hr_place last;
@@ -71,8 +84,10 @@ void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to)
 	hr_position_close(t, to, &last);
 	if (i == HR_MAP64_NONE || t->by_fd.used >= HR_POSITION_FDS)
 		return;
-	if (!hr_map64_set(&t->by_fd, (uint32_t)to, i))
-		t->v[i].refs++;
+	if (hr_map64_set(&t->by_fd, (uint32_t)to, i))
+		return;
+	t->v[i].refs++;
+	t->v[i].cloexec &= cloexec;
 }
 
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last)

@@ -23,11 +23,13 @@
 #define HR_POSITION_FDS 65536u
 
 struct hr_place {
-	int64_t at;	/* the position in bytes; -1: unknown */
-	uint32_t file;	/* stream id of the file that was opened */
-	uint16_t api;	/* enum hr_api of the call that opened the file */
-	uint8_t append; /* O_APPEND is set, or the flags are unknown */
-	uint8_t shared; /* perhaps with another process */
+	int64_t at;	 /* the position in bytes; -1: unknown */
+	uint32_t file;	 /* stream id of the file that was opened */
+	uint16_t api;	 /* enum hr_api of the call that opened the file */
+	uint8_t append;	 /* O_APPEND is set, or the flags are unknown */
+	uint8_t shared;	 /* perhaps with another process */
+	uint8_t cloexec; /* all descriptors of the position are closed by exec */
+	uint8_t stream;	 /* a stream of stdio uses it: the kernel's position is another one */
 	/*
 	 * Number of descriptors with this position; 0: unused, and `file` is the next unused index
 	 * + 1.
@@ -43,15 +45,19 @@ struct hr_positions {
 
 struct hr_place *hr_position_get(struct hr_positions *t, int32_t fd); /* NULL: not tracked */
 
-/* Gives fd a new position `at`. NULL: there are too many descriptors, or no memory. */
+/* Gives fd a new position `at`. `flags`: of the open. NULL: there are too many descriptors, or no memory. */
 struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t file, uint16_t api,
-				  int64_t at, bool append);
+				  int64_t at, uint32_t flags);
 
-/* The process has forked: its child shares all positions. */
-void hr_positions_share(struct hr_positions *t);
+/*
+ * The process has a child, which shares the positions: all of them or, if it is a vfork child, which
+ * runs another program, those that exec does not close.
+ */
+void hr_position_share(struct hr_place *p);
+void hr_positions_share(struct hr_positions *t, bool vforked);
 
 /* Makes `to` share the position of `from`, even if it is unknown. */
-void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to);
+void hr_position_dup(struct hr_positions *t, int32_t from, int32_t to, bool cloexec);
 
 /* Closes fd. True: no other descriptor shares its position, which is copied to *ret_last. */
 bool hr_position_close(struct hr_positions *t, int32_t fd, struct hr_place *ret_last);

@@ -145,8 +145,7 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 		hr__region_take(f, r, NULL);
 		return 1;
 	case HR_CTL_FORK:
-		if (!r->flags) /* a child of vfork has other descriptors when it runs */
-			hr_positions_share(&f->p->positions);
+		hr_positions_share(&f->p->positions, r->flags != 0);
 		return 1;
 	default:
 		hr__fold_hostile(f, 0);

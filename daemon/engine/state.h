@@ -131,10 +131,11 @@ enum hr_fd_effect {
 	HR_FD_MOVE, /* read, write: moves the position unless the call has an offset */
 	HR_FD_OPEN,
 	HR_FD_CLOSE,
-	HR_FD_DUP,   /* ret is the new descriptor */
-	HR_FD_FCNTL, /* a dup if flags is F_DUPFD... */
-	HR_FD_LSEEK, /* ret is the position */
-	HR_FD_FSEEK  /* offset and whence; ret 0 */
+	HR_FD_DUP,    /* ret is the new descriptor */
+	HR_FD_FCNTL,  /* a dup if flags is F_DUPFD... */
+	HR_FD_STREAM, /* fdopen: flags are those of the mode */
+	HR_FD_LSEEK,  /* ret is the position */
+	HR_FD_FSEEK   /* offset and whence; ret 0 */
 };
 
 /* The properties of an op. They fit into one word, so that one load reads them. */

@@ -83,15 +83,6 @@ static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Whether an event has no members: TensorFlow and others end their arrays with one, after a comma. */
-static bool event_is_empty(const char *at)
-{
-	at++;
-	while (*at && strchr(" \n\t\r", *at))
-		at++;
-	return *at == '}';
-}
-
 /* Reads the event at b->at. 1; 0: the file is cut; or a fatal error. */
 static int event_read(struct chrome_trace *c, struct chrome_input *b)
 {
@@ -111,7 +102,7 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 		if (r <= 0)
 			return r;
 	}
-	if (!r && event_is_empty(b->p + b->at)) {
+	if (!r && hr__chrome_event_is_empty(b->p + b->at)) {
 		c->n_events--;
 		b->at = (size_t)(at - b->p);
 		return 1;

@@ -87,6 +87,11 @@ bool hr__chrome_member_is(const struct hr_json_part *key);
 /* chrome_event.c */
 /* Reads an event, which is an object, and moves *at after it. 0, -EBADMSG or -EAGAIN. */
 int hr__chrome_event_read(const char **at, const char *end, struct chrome_event *ret);
+/*
+ * Whether an event that was read has no members: NCCL, TensorFlow and others begin or end their
+ * arrays with one, because of the commas.
+ */
+bool hr__chrome_event_is_empty(const char *at);
 /* Adds an event. 0; -EBADMSG: it is not valid; other errors are fatal. */
 int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e);
 /* Adds what is still open, and ends the stream. */

@@ -45,6 +45,14 @@ int hr__chrome_event_read(const char **at, const char *end, struct chrome_event 
 	return r;
 }
 
+bool hr__chrome_event_is_empty(const char *at)
+{
+	at++;
+	while (*at && strchr(" \n\t\r", *at))
+		at++;
+	return *at == '}';
+}
+
 int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 {
 	static const struct chrome_member members[] = {

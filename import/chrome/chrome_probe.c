@@ -72,6 +72,12 @@ static bool array_is_trace(const char *p, const char *end)
 		const char *from = p = blanks_skip(p, end, " \n\t\r");
 		int r = p < end ? hr__chrome_event_read(&p, end, &e) : -EBADMSG;
 
+		if (!r && hr__chrome_event_is_empty(from)) {
+			p = blanks_skip(p, end, " \n\t\r,");
+			if (p < end && *p == ']')
+				return true;
+			continue;
+		}
 		if ((r && r != -EAGAIN) || e.ph.type != HR_JSON_STRING || e.ph.n != 1 ||
 		    event_is_pfw(&e))
 			return false;

@@ -154,7 +154,8 @@ static void problems_report(struct pfw *p)
 
 	hr_import_bad(f, &(struct hr_import_bad){p->n_bad, p->n_lines, "lines", p->first_bad});
 	if (p->cut && !hr_input_cut(f->input)) {
-		hr_import_problem(f, "the last line is cut: its process was killed while it wrote");
+		hr_import_problem(f, "the last line is cut or not valid: a process that is killed "
+				     "leaves such a line");
 		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);
 	}
 	if (p->n_kinds) {

@@ -291,6 +291,7 @@ void hr_after_spawn(const char *path, char *const envp[])
 	uint32_t flags;
 	int fd = loses_shim(path, envp, &flags) ? notify(path, flags | HR_HELLO_SPAWNED) : -1;
 
+	hr__announce_child(0, 0);
 	count_out_of_reach(path);
 	if (fd >= 0)
 		HR_SYS1(close, fd);

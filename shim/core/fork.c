@@ -61,7 +61,7 @@ void hr_after_fork_child(void)
 		hr__fork_child();
 }
 
-static void announce_child(int pid, uint32_t vforked)
+void hr__announce_child(int pid, uint32_t vforked)
 {
 	struct hr_record head = {
 	    .op = HR_CTL_FORK, .fd = pid, .flags = vforked, .offset = HR_OFFSET_NONE};
@@ -75,7 +75,7 @@ static void announce_child(int pid, uint32_t vforked)
 void hr_after_fork_parent(int pid)
 {
 	if (pid > 0)
-		announce_child(pid, 0);
+		hr__announce_child(pid, 0);
 }
 
 void hr_before_vfork(void)
@@ -122,7 +122,7 @@ bool hr__vfork_child(void)
 	}
 	if (t->slow.why[HR__SLOW_VFORK] == HR__VFORK_MARKED) {
 		t->slow.why[HR__SLOW_VFORK] = HR__VFORK_CHILD;
-		announce_child(pid, 1);
+		hr__announce_child(pid, 1);
 	}
 	return true;
 }

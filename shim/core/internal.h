@@ -353,6 +353,7 @@ void hr__cover(void *addr, uint64_t bytes);
 void hr__cover_mappings(void);
 /* Initializes a forked child. Needs the attach lock, unless only one thread exists. */
 void hr__fork_child(void);
+void hr__announce_child(int pid, uint32_t vforked); /* pid 0: unknown */
 /* Whether this is the child of a vfork. Call it only in a thread that called vfork. */
 bool hr__vfork_child(void);
 

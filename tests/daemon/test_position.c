@@ -133,18 +133,39 @@ static void append_mode(void **state)
 static void forks(void **state)
 {
 	struct rig r;
-	struct hr_record fork = {.op = HR_CTL_FORK, .fd = 20, .offset = NONE};
+	struct hr_record fork = {.op = HR_CTL_FORK, .fd = 20, .offset = NONE}, rec;
 	uint64_t p;
 
 	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
-	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY | O_CLOEXEC);
+	op(&r, p, "open", 8, 8, NONE, O_RDONLY);
 	op(&r, p, "read", 5, 10, NONE, 0);
-	fork.flags = 1; /* vfork */
+	op(&r, p, "read", 8, 10, NONE, 0);
+	fork.flags = 1; /* vfork: a descriptor that exec closes is that of the parent */
 	rig_records(&r, p, &fork, 1);
 	op(&r, p, "read", 5, 10, NONE, 0);
 	assert_int_equal(last_offset(&r), 10);
+	op(&r, p, "read", 8, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	rec =
+	    rig_op(&r, "dup2", F, 5, 1, ASKED, NONE, 0, 10); /* unless the child makes it another */
+	rec.bits |= HR_REC_VFORK;
+	rig_records(&r, p, &rec, 1);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY | O_CLOEXEC);
+	op(&r, p, "dup", 5, 9, NONE, 0); /* or the program does */
+	rig_records(&r, p, &fork, 1);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY | O_CLOEXEC);
+	op(&r, p, "fcntl", 5, 0, NONE, F_SETFD);
+	rig_records(&r, p, &fork, 1);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY | O_CLOEXEC);
 	fork.flags = 0;
 	rig_records(&r, p, &fork, 1);
 	op(&r, p, "read", 5, 10, NONE, 0);
@@ -166,6 +187,41 @@ static void forks(void **state)
 	assert_int_equal(last_offset(&r), NONE);
 	op(&r, p, "lseek", 7, 30, 30, SEEK_SET);
 	op(&r, p, "write", 7, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "pwrite64", 10, 10, 70, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "pread64", 10, 10, 70, 0);
+	assert_int_equal(last_offset(&r), 70);
+	rig_done(&r);
+}
+
+/* The position of a stream is not that of its descriptor, from which it reads ahead. */
+static void a_stream_of_a_descriptor(void **state)
+{
+	struct rig r;
+	uint64_t p;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "open", 5, 5, NONE, O_RDWR);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	op(&r, p, "fdopen", 5, 5, NONE, O_RDWR);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), 10);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "fseek", 5, 0, 40, SEEK_SET);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), 40);
+	op(&r, p, "lseek", 5, 7, 7, SEEK_SET);
+	op(&r, p, "fread", 5, 1, NONE, 4);
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "open", 6, 6, NONE, O_RDWR);
+	op(&r, p, "fdopen", 6, 6, NONE, O_RDWR | O_APPEND); /* mode "a" */
+	op(&r, p, "fwrite", 6, 1, NONE, 4);
 	assert_int_equal(last_offset(&r), NONE);
 	rig_done(&r);
 }
@@ -283,8 +339,8 @@ static void a_table_is_bounded(void **state)
 
 	(void)state;
 	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd++)
-		assert_non_null(hr_position_open(&t, (int32_t)fd, 1, 1, 0, false));
-	assert_null(hr_position_open(&t, HR_POSITION_FDS, 1, 1, 0, false));
+		assert_non_null(hr_position_open(&t, (int32_t)fd, 1, 1, 0, 0));
+	assert_null(hr_position_open(&t, HR_POSITION_FDS, 1, 1, 0, 0));
 	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd += 3)
 		assert_true(hr_position_close(&t, (int32_t)fd, &last));
 	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd++)
@@ -299,6 +355,7 @@ int main(void)
 	    cmocka_unit_test(append_and_failure),
 	    cmocka_unit_test(append_mode),
 	    cmocka_unit_test(forks),
+	    cmocka_unit_test(a_stream_of_a_descriptor),
 	    cmocka_unit_test(streams),
 	    cmocka_unit_test(vfork_children_change_nothing),
 	    cmocka_unit_test(positions_outlive_a_checkpoint),

@@ -119,12 +119,17 @@ class Chrome(harness.Case):
         slices = [{"name": f"op{i}", "ph": "X", "ts": BASE / 1000 + i, "dur": 1, "pid": 5, "tid": 6} for i in range(50)]
         lines = [json.dumps({"name": "process_name", "ph": "M", "pid": 5, "args": {"name": "all"}})] + [json.dumps(s) for s in slices]
         for i, text in enumerate(("[\n" + ",\n".join(lines) + ",\n", "[" + "\n,".join(lines) + "\n]", "[\n" + ",\n".join(lines) + ",\n{}]\n",
+                                  "[\n{},\n" + ",\n".join(lines) + ",\n{}]", "[{ }," + ",\n".join(lines) + "]",
                                   '{"displayTimeUnit":"ns","traceEvents":[' + ",\n".join(lines) + ", { }]}",
                                   json.dumps({"metadata": ["x" * 1000] * 100, "traceEvents": slices}), "[" + json.dumps({**slices[0], "args": {"a": "x" * 100_000}}) + "," + ",\n".join(lines[2:]))):
             said = self.run_import(self.file(f"{i}.json", text), store=self.path(f"s{i}"))
             self.assertNotRegex(said, "could not|killed|cut|kinds", i)
             self.assertEqual(self.query("SELECT count(*), min(start_ns), max(dur_ns) FROM regions", self.path(f"s{i}")), [(50, BASE, 1000)], i)
             self.assertEqual(self.query("SELECT value FROM labels WHERE key = 'imported'", self.path(f"s{i}")), [("chrome",)])
+
+        said = self.run_import(self.file("none.json", "[\n{}]"), status=1)
+        self.assertIn("none.json: no events", said)
+        self.assertNotIn("killed", said)
 
     def test_several_traces_in_a_file(self):
         """Each has its own clock. The parts of a gzip file have nothing to do with them."""
