@@ -87,6 +87,15 @@ class Ask(harness.Case):
         # The query's span begins when the first process attaches, after its first operation and before the pause. A rate has 1 % of error.
         self.assertTrue(0.2 * 0.99 <= run_s <= 1.01 * summary["span_ns"] / 1e9, (run_s, summary["span_ns"]))
 
+    def test_small_reads(self):
+        """Reads of less than 64 KiB are small, not those of 64 KiB."""
+        with open(self.file, "wb") as f:
+            f.write(bytes(1 << 20))
+        program = "import os, sys\nfd = os.open(sys.argv[1], os.O_RDONLY)\nfor n in (65536, 65535, 131071, 100000): os.pread(fd, n, 0)"
+        done = self.run_it("--include", self.data, "--", sys.executable, "-S", "-c", program, self.file)
+        self.assertRegex(done.stderr, r"4 reads, 25.0 % under 64 KiB")
+        self.assertEqual([row["small_percent"] for row in self.ask("summary")[0] if row["what"] == "read"], ["25"])
+
     def test_paths_of_this_folder(self):
         self.record(pause=0)
         rows, _ = self.ask("file", os.path.basename(self.file), cwd=self.data)
