@@ -13,6 +13,7 @@
 
 struct fixture__stream {
 	struct hr_writer *writer;
+	uint64_t late_ns; /* later begin of the job than on other nodes */
 };
 
 char *fixture__make_folder(void); /* of a store without streams */

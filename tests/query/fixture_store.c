@@ -38,6 +38,7 @@ void fixture__open_stream(struct fixture__stream *s, const char *store, const ch
 	struct hr_stream_id id = {
 	    .cluster = "c", .job = job, .attempt = 2, .node = node, .boot_id = "b", .instance = 77};
 
+	*s = (struct fixture__stream){0};
 	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
 }
 
@@ -52,6 +53,7 @@ static void open_run(struct fixture__stream *s, const char *store, const char *c
 				  .boot_id = "b",
 				  .instance = instance};
 
+	*s = (struct fixture__stream){0};
 	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
 }
 
@@ -70,7 +72,7 @@ void fixture__send_job(struct fixture__stream *s, char *state, uint32_t ranks)
 	job.uid = 1000;
 	job.user = "ada";
 	job.name = "train";
-	job.start_ns = FIX_BOOT_NS;
+	job.start_ns = FIX_BOOT_NS + s->late_ns;
 	job.end_ns = strcmp(state, "ended") == 0 ? FIX_BOOT_NS + 3000000000u : 0;
 	job.ranks_expected = ranks;
 	job.n_labels = 1;
@@ -404,6 +406,7 @@ static void make_n2(const char *store)
 	struct fixture__stream s;
 
 	fixture__open_stream(&s, store, "7", "n2");
+	s.late_ns = 1500000000; /* its job begins with the first node */
 	fixture__send_job(&s, "running", 4);
 	fixture__send_processes(&s, 2);
 	fixture__send_paths(&s);
