@@ -133,9 +133,37 @@ static void all_answers(void **state)
 	free(is);
 }
 
+/* A condition of --fail-on holds for a change that is larger than its limit, and than the noise. */
+static void conditions_need_more_than_noise(void **state)
+{
+	static const struct {
+		const char *text;
+		double a, b, noise;
+		bool holds;
+	} cases[] = {{"wall > +5%", 100, 110, 5, true},	  {"wall > +5%", 100, 110, 11, false},
+		     {"wall > +20%", 100, 110, 5, false}, {"wall < -5%", 100, 90, 5, true},
+		     {"wall < -5%", 100, 90, 10, false},  {"wall > 2s", 100, 103, 2, true},
+		     {"wall > 2s", 100, 103, 4, false},	  {"wall > 0%", 0, 1, 0, true}};
+	struct hr_comparison *c = calloc(1, sizeof(*c));
+	struct hr_gate g;
+
+	(void)state;
+	assert_non_null(c);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(hr_gate_parse(cases[i].text, &g));
+		c->quantities[g.quantity] = (struct hr_difference){
+		    .a = cases[i].a, .b = cases[i].b, .noise = cases[i].noise};
+		hr_gate_check(&g, c);
+		if (g.holds != cases[i].holds)
+			fail_msg("%s: case %zu", cases[i].text, i);
+	}
+	free(c);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(all_answers)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(all_answers),
+					   cmocka_unit_test(conditions_need_more_than_noise)};
 
 	(void)argv;
 	if (argc == 1)

@@ -65,6 +65,11 @@ class Ls(harness.LiveCase):
         self.assertEqual(self.lines(self.dir + "/first")[1].split()[1], self.dir + "/first")  # a store by its name
         self.assertEqual(len(self.lines(cwd=self.dir + "/first")), 2)  # this folder is a store
 
+    def test_the_program_of_a_rank(self):
+        """A launcher, which has no rank, is not the program of the job."""
+        self.record("sh", "-c", f"echo x > {self.data}/a; RANK=0 WORLD_SIZE=1 {sys.executable} -S -c 'open(\"{self.data}/a\").read()'; exit 0", store="ranks")
+        self.assertRegex(self.lines("ranks")[1], r" python\S*$")
+
     def test_nothing_to_list(self):
         out, err = self.ls()
         self.assertEqual((out, err.splitlines()[0]), ("", "headrace: no stores, and no running job of yours"))

@@ -322,6 +322,10 @@ class Strace(harness.Case):
         self.assertEqual(self.query("SELECT bytes, file_offset FROM events WHERE class IN ('read', 'write') ORDER BY start_ns"),
                          [(5, 0), (6, None), (1, None), (1, 2), (7, None), (8, 2), (9, 10)])
 
+    def test_octal_numbers(self):
+        self.calls(('mkdir("/a", 0755)', 0), ('fchmodat(AT_FDCWD, "/a", 01777)', 0), ('mkdir("/b", 0)', 0))
+        self.assertEqual(self.query("SELECT op, flags FROM events ORDER BY start_ns"), [("mkdir", 0o755), ("fchmodat", 0o1777), ("mkdir", 0)])
+
     def test_append_by_call(self):
         """Linux ignores the offset of a write in append mode."""
         self.calls(('openat(AT_FDCWD, "/a", O_RDWR)', 3), ('write(3, "", 5)', 5), ('pwritev2(3, [{iov_base="", iov_len=6}], 1, 2, RWF_APPEND)', 6),
