@@ -191,6 +191,11 @@ class Totals(Exported):
             sums = ", ".join(f"sum({c}) AS {c}" for c in names)
             (row,) = traced.sql(f"SELECT {sums} FROM file_records WHERE {group}")
             self.assertEqual({c: sum(r[c.upper()] for r in records) for c in names}, row, module)
+            (row,) = traced.sql(f"""SELECT sum(read_ns)::BIGINT AS F_READ_TIME, sum(write_ns)::BIGINT AS F_WRITE_TIME, max(max_read_ns)::BIGINT AS F_MAX_READ_TIME,
+                                    max(max_write_ns)::BIGINT AS F_MAX_WRITE_TIME FROM file_records WHERE {group}""")
+            for name, ns in ((name, ns) for name, ns in row.items() if name in records[0]):
+                found = (max if "MAX" in name else sum)(r[name] for r in records if r[name] > 0)
+                self.assertAlmostEqual(found * 1e9, float(ns), delta=2 * len(records), msg=f"{module} {name}")
         sequences = self.by_name(log, log.posix)["sequences"]
         for counter in ("DUPS", "MMAPS", "FSYNCS", "MAX_BYTE_READ", "MODE"):
             self.assertEqual(sequences[counter], -1, counter)
