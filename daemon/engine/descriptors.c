@@ -80,6 +80,22 @@ static void fd_duplicated(struct fold *f, int32_t from, int64_t to, bool cloexec
 	hr_position_dup(&f->p->positions, from, (int32_t)to, cloexec);
 }
 
+/* Returns the position after a seek; negative: unknown. */
+static int64_t sought_at(const struct hr_place *place, const struct operation *op)
+{
+	const struct hr_record *r = op->r;
+
+	if (place->stream != (op->trait.api == HR_API_STDIO))
+		return -1;
+	if (op->trait.effect == HR_FD_LSEEK)
+		return r->ret;
+	if (r->flags == SEEK_SET)
+		return r->offset;
+	if (r->flags != SEEK_CUR || place->at < 0 || r->offset < -place->at)
+		return -1;
+	return place->at > INT64_MAX / 2 || r->offset > INT64_MAX / 2 ? -1 : place->at + r->offset;
+}
+
 static void fd_sought(struct fold *f, const struct operation *op)
 {
 	const struct hr_record *r = op->r;
@@ -93,17 +109,8 @@ static void fd_sought(struct fold *f, const struct operation *op)
 	}
 	if (!place)
 		return;
-	if (place->stream != (op->trait.api == HR_API_STDIO))
-		place->at = -1;
-	else if (op->trait.effect == HR_FD_LSEEK)
-		place->at = r->ret;
-	else if (r->flags == SEEK_SET)
-		place->at = r->offset >= 0 ? r->offset : -1;
-	else if (r->flags != SEEK_CUR || r->offset < -place->at)
-		place->at = -1;
-	else if (place->at >= 0)
-		place->at += r->offset;
-	if (place->at > INT64_MAX / 2)
+	place->at = sought_at(place, op);
+	if (place->at < 0 || place->at > INT64_MAX / 2)
 		place->at = -1;
 }
 
