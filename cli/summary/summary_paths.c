@@ -23,7 +23,6 @@ struct path_entry {
 struct path_stream {
 	const struct hr_stream *s;
 	uint32_t *entry_of; /* by the number of a file: index in `entries` + 1; 0: none */
-	uint32_t n_files;
 };
 
 struct hr_summary_paths {
@@ -116,6 +115,7 @@ static int grow(struct hr_summary_paths *p)
 static struct path_stream *find_stream(struct hr_summary_paths *p, const struct hr_stream *s)
 {
 	struct path_stream *at;
+	uint32_t n_files;
 
 	for (size_t i = p->n_streams; i > 0; i--)
 		if (p->streams[i - 1].s == s)
@@ -124,9 +124,9 @@ static struct path_stream *find_stream(struct hr_summary_paths *p, const struct 
 		return NULL;
 	at = &p->streams[p->n_streams];
 	*at = (struct path_stream){.s = s};
-	if (hr_stream_files(s, &at->n_files) < 0)
+	if (hr_stream_files(s, &n_files) < 0)
 		return NULL;
-	at->entry_of = calloc((size_t)at->n_files + 1, sizeof(*at->entry_of));
+	at->entry_of = calloc((size_t)n_files + 1, sizeof(*at->entry_of));
 	if (at->entry_of == NULL)
 		return NULL;
 	p->n_streams++;
@@ -284,6 +284,7 @@ int hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void 
 					&(struct paths_pass){p, i, visit, self});
 	return r;
 }
+
 /* ---- files in memory ------------------------------------------------------------------------- */
 
 struct special {
@@ -302,6 +303,13 @@ static void add_in_memory(struct special *s, const struct path_entry *e)
 	s->mapped->files_in_memory += e->mapped;
 }
 
+/* NULL: unknown. */
+static const Headrace__Mount *mount_of(const struct hr_stream *stream,
+				       const struct hr_file_info *info)
+{
+	return info->mount < stream->n_mounts ? stream->mounts[info->mount] : NULL;
+}
+
 static void add_by_mount(struct special *s, const struct path_entry *e)
 {
 	static const char *const types[] = {"tmpfs", "ramfs", "hugetlbfs"};
@@ -312,7 +320,7 @@ static void add_by_mount(struct special *s, const struct path_entry *e)
 	s->mapped->files += e->mapped;
 	if (hr_stream_file_at(stream, e->number, false, &info) < 0)
 		return;
-	mount = info.mount < stream->n_mounts ? stream->mounts[info.mount] : NULL;
+	mount = mount_of(stream, &info);
 	s->unknown |= mount == NULL;
 	for (size_t i = 0; mount != NULL && i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(mount->fs_type, types[i]) == 0) {
@@ -327,9 +335,8 @@ static int add_memfd(void *context, uint32_t number, const struct hr_file_info *
 	static const char memfd[] = "memfd:";
 	struct special *s = context;
 	const struct path_entry *e = owned_entry(s->p, s->stream, number);
-	const struct hr_stream *stream = s->p->streams[s->stream].s;
 
-	if (e != NULL && (info->mount >= stream->n_mounts || stream->mounts[info->mount] == NULL) &&
+	if (e != NULL && mount_of(s->p->streams[s->stream].s, info) == NULL &&
 	    info->path_bytes >= sizeof(memfd) - 1 &&
 	    memcmp(info->path, memfd, sizeof(memfd) - 1) == 0)
 		add_in_memory(s, e);
