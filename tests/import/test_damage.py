@@ -50,7 +50,7 @@ class Damage(harness.Case):
         self.assertIn("job line: missing 1 input file: the file is cut or damaged", notes)
 
     def test_empty_files_of_a_folder(self):
-        """An empty log beside the traces lacks nothing; an empty trace does."""
+        """An empty log beside the traces is no loss; an empty trace is one."""
         self.file("d/good.pfw", harness.text_of(harness.dialect_c(harness.workload(n=7))))
         for name in ("job.log", "stderr", "out.txt", "empty.pfw", "strace.4711"):
             self.file("d/" + name, "")
