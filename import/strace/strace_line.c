@@ -111,8 +111,8 @@ static void tid_read(struct hr_strace_text *t, struct hr_strace_line *l)
 /* Reads "12:34:56" or "12:34:56.789", as nanoseconds since midnight. */
 static bool day_read(struct hr_strace_text *t, uint64_t *ret_ns)
 {
-	struct hr_strace_text at = *t, s;
-	uint64_t hours, minutes, seconds;
+	struct hr_strace_text at = *t;
+	uint64_t hours, minutes, seconds, ns;
 
 	if (!digits_read(&at, &hours) || hours > 23 || !at.n || *at.p != ':')
 		return false;
@@ -120,14 +120,12 @@ static bool day_read(struct hr_strace_text *t, uint64_t *ret_ns)
 	if (!digits_read(&at, &minutes) || minutes > 59 || !at.n || *at.p != ':')
 		return false;
 	text_skip(&at, 1);
-	s = at;
-	if (time_read(&at, ret_ns))
-		seconds = 0;
-	else if (digits_read(&s, &seconds))
-		at = s;
-	else
-		return false;
-	*ret_ns = (hours * 3600 + minutes * 60 + seconds) * 1000000000 + (seconds ? 0 : *ret_ns);
+	if (!time_read(&at, &ns)) {
+		if (!digits_read(&at, &seconds))
+			return false;
+		ns = seconds * 1000000000;
+	}
+	*ret_ns = (hours * 3600 + minutes * 60) * 1000000000 + ns;
 	*t = at;
 	return true;
 }
