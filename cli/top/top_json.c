@@ -115,6 +115,15 @@ static void put_row(struct hr_json *j, const struct hr_top_row *r,
 	hr_json_end(j);
 }
 
+/* UINT64_MAX, which is HR_ASKED_NONE, too: not known. */
+static void put_known(struct hr_json *j, const char *key, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		hr_json_null(j, key);
+	else
+		hr_json_uint(j, key, value);
+}
+
 static void put_in_flight(struct hr_json *j, const Headrace__LiveJob *m)
 {
 	hr_json_array(j, "in_flight");
@@ -126,12 +135,12 @@ static void put_in_flight(struct hr_json *j, const Headrace__LiveJob *m)
 		hr_json_object(j, NULL);
 		hr_json_plus1(j, "rank", p ? p->rank_plus1 : 0);
 		hr_json_plus1(j, "worker", p ? p->worker_plus1 : 0);
-		hr_json_uint(j, "pid", p ? p->pid : 0);
+		put_known(j, "pid", p ? p->pid : UINT64_MAX);
 		hr_json_uint(j, "tid", f->tid);
 		hr_json_string(j, "op", hr_op_info((uint16_t)f->op)->name);
 		put_path(j, "path", file ? &file->path : NULL);
-		hr_json_int(j, "fd", f->fd);
-		hr_json_uint(j, "asked_bytes", f->asked);
+		put_known(j, "fd", f->fd >= 0 ? (uint64_t)f->fd : UINT64_MAX);
+		put_known(j, "asked_bytes", f->asked);
 		hr_json_uint(j, "dur_ns", m->boot_ns - f->since_ns);
 		hr_json_end(j);
 	}
