@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/query/loader_job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define WORKERS	  2u
+#define PREFETCH  2u
+#define OPS_MAX	  20000u
+#define FILES_MAX 80u
+#define STEP_NS	  (2 * MS)
+#define LOOP_NS	  (500 * MS) /* when the first loop begins */
+
+enum { TRAINS = 1, WORKER };
+
+struct loader_job plan;
+
+static struct hr_regions *regions;
+static struct hr_event ops[OPS_MAX];
+static size_t n_ops;
+static uint64_t served[OPS_MAX]; /* with plan.serial: when reads began to be served, by time */
+static size_t n_served;
+
+/* ---- operations and regions ---- */
+
+static void op(unsigned worker, uint16_t what, unsigned file, uint64_t *at, uint64_t ns,
+	       int64_t offset, int64_t ret)
+{
+	assert_true(n_ops < OPS_MAX);
+	ops[n_ops++] = (struct hr_event){
+	    .start_ns = FIX_BOOT_NS + *at,
+	    .dur_ns = ns,
+	    .task = worker,
+	    .op = what,
+	    .file = file + 1,
+	    .fd = 5,
+	    .offset = offset,
+	    .asked = what == HR_OP_read || what == HR_OP_mmap ? 1u << 20 : HR_ASKED_NONE,
+	    .ret = ret};
+	*at += ns + 1000;
+}
+
+/* When the storage has served a read that begins at `at`: in the first gap that is long enough. */
+static uint64_t serve(uint64_t at, uint64_t ns)
+{
+	size_t i = 0;
+
+	for (; plan.serial && i < n_served && served[i] < at + ns; i++)
+		at = served[i] + ns > at ? served[i] + ns : at;
+	memmove(&served[i + 1], &served[i], (n_served - i) * sizeof(*served));
+	served[i] = at;
+	n_served++;
+	return at + ns;
+}
+
+/* The operations of a sample that begins at `at`; returns when it ends. */
+static uint64_t make_sample(unsigned worker, unsigned file, const struct sample *s, uint64_t at)
+{
+	for (unsigned i = 0; i < s->examinations; i++)
+		op(worker, HR_OP_stat, file, &at, s->examine_ns, HR_OFFSET_NONE, 0);
+	for (unsigned i = 0; i < s->opens; i++) {
+		op(worker, HR_OP_open64, file, &at, s->open_ns, HR_OFFSET_NONE, 5);
+		for (unsigned k = 0; k < s->reads; k++) {
+			uint64_t done = serve(at, s->read_ns);
+
+			op(worker, HR_OP_read, file, &at, done - at, (int64_t)(k * s->read_bytes),
+			   (int64_t)s->read_bytes);
+		}
+		op(worker, HR_OP_close, file, &at, 2 * US, HR_OFFSET_NONE, 0);
+	}
+	if (s->fault_ns > 0)
+		op(worker, HR_OP_mmap, file, &at, US, 0, 1 << 20);
+	return at + s->cpu_ns + s->sleep_ns + s->lock_ns + s->network_ns + s->core_ns + s->fault_ns;
+}
+
+static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
+{
+	struct hr_region g = {.proc = proc,
+			      .tid = (uint32_t)proc,
+			      .kind = kind,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + from,
+			      .dur_ns = to - from,
+			      .step = kind == HR_REGION_STEP ? from : HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN,
+			      .open = args == NULL && kind != HR_REGION_OPTIMIZER};
+
+	if (args != NULL)
+		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+/* A range of the training thread; `domain` is NULL: none. */
+static void range(const char *domain, const char *name, uint64_t from, uint64_t to)
+{
+	struct hr_region g = {.proc = TRAINS,
+			      .tid = TRAINS,
+			      .kind = HR_REGION_RANGE,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + from,
+			      .dur_ns = to - from,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN};
+
+	if (domain != NULL)
+		assert_int_equal(hr_regions_text(regions, domain, strlen(domain), &g.domain), 0);
+	assert_int_equal(hr_regions_text(regions, name, strlen(name), &g.name), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+/* What the training thread does in a step that begins at `at`. */
+static void make_extra(unsigned file, uint64_t at)
+{
+	uint64_t t = at + 100 * US;
+
+	if (plan.extra == READS)
+		op(WORKERS, HR_OP_read, file, &t, 15 * MS, 0, 1 << 20);
+	if (plan.extra == SYNCS)
+		op(WORKERS, HR_OP_fsync, file, &t, 15 * MS, HR_OFFSET_NONE, 0);
+	if (plan.extra == COMPUTES)
+		range("torch", "backward", at, at + MS);
+}
+
+/* What it does between two passes. Returns when it ends. */
+static uint64_t make_pause(uint64_t at)
+{
+	if (plan.extra != CHECKPOINTS)
+		return at;
+	region(TRAINS, HR_REGION_CHECKPOINT, at, at + 400 * MS, "{\"path\":\"/scratch/save.pt\"}");
+	return at + 400 * MS;
+}
+
+/* NVML's answer at the end of a step, of the time since the one before. */
+static void busy_mark(uint64_t since, uint64_t at)
+{
+	struct hr_region g = {.proc = TRAINS,
+			      .tid = TRAINS,
+			      .kind = HR_REGION_MARK,
+			      .count = 1,
+			      .start_ns = FIX_BOOT_NS + at,
+			      .step = HR_REGION_UNKNOWN,
+			      .epoch = HR_REGION_UNKNOWN};
+	char args[64];
+
+	snprintf(args, sizeof(args), "{\"busy_percent\":%u,\"since_ns\":%llu}", plan.busy,
+		 (unsigned long long)(at - since));
+	assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_text(regions, "headrace", 8, &g.domain), 0);
+	assert_int_equal(hr_regions_text(regions, "accelerator", 11, &g.name), 0);
+	assert_int_equal(hr_regions_add(regions, &g), 0);
+}
+
+/* One pass as torch does it, from `at` on; returns its end. */
+static uint64_t make_pass(unsigned pass, uint64_t at)
+{
+	uint64_t idle[WORKERS], received[BATCHES], created = at + plan.start_ns, marked = at;
+	unsigned loader = plan.extra == VALIDATES && pass > 0;
+	char args[320];
+
+	if (plan.start_ns > 0)
+		range(NULL, "DataLoader.__iter__", at, created);
+	at = idle[0] = idle[1] = created;
+
+	for (unsigned i = 0; i < BATCHES; i++) {
+		unsigned worker = i % WORKERS, ahead = WORKERS * PREFETCH, file = i % plan.files;
+		struct sample s = plan.sample(pass, i, worker, &file);
+		uint64_t asked = i < ahead ? created : received[i - ahead];
+		uint64_t from = asked > idle[worker] ? asked : idle[worker];
+
+		idle[worker] = make_sample(worker, file, &s, from);
+		snprintf(
+		    args, sizeof(args),
+		    "{\"loader\":%u,\"worker\":%u,\"batch\":%u,\"cpu_ns\":%llu,\"sleep_ns\":%llu,"
+		    "\"network_ns\":%llu,\"lock_ns\":%llu,\"core_wait_ns\":%llu,\"major_faults\":%"
+		    "u}",
+		    loader, worker, i, (unsigned long long)s.cpu_ns, (unsigned long long)s.sleep_ns,
+		    (unsigned long long)s.network_ns, (unsigned long long)s.lock_ns,
+		    (unsigned long long)s.core_ns, (unsigned)(s.fault_ns / (5 * MS)));
+		region(WORKER + worker, HR_REGION_FETCH, from, idle[worker], args);
+		received[i] = (idle[worker] > at ? idle[worker] : at) + plan.handover_ns;
+		snprintf(
+		    args, sizeof(args),
+		    "{\"loader\":%u,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%"
+		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s}",
+		    loader, WORKERS, PREFETCH, i, (unsigned long long)plan.step_ns,
+		    (unsigned long long)plan.step_ns,
+		    (unsigned long long)plan.others * plan.step_ns,
+		    plan.hidden ? ",\"hidden\":true" : "");
+		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
+		make_extra(file, received[i]);
+		at = received[i] + plan.step_ns;
+		if (loader == 0)
+			region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
+		if (plan.busy > 0 && i % 4 == 3) {
+			busy_mark(marked, at);
+			marked = at;
+		}
+	}
+	return at;
+}
+
+/* Steps without a loader: each computes for 5 ms, and waits for pages for the rest. */
+static uint64_t make_steps(uint64_t at)
+{
+	for (unsigned i = 0; i < BATCHES; i++, at += 20 * MS) {
+		region(TRAINS, HR_REGION_STEP, at, at + 20 * MS, "{}");
+		region(TRAINS, HR_REGION_OPTIMIZER, at + 19 * MS, at + 20 * MS,
+		       "{\"since_ns\":20000000,\"cpu_ns\":5000000,\"major_faults\":3}");
+	}
+	return at;
+}
+
+/* ---- the store ---- */
+
+static void send_processes(struct fixture__stream *s, uint64_t end)
+{
+	Headrace__Process rows[1 + WORKERS], *list[1 + WORKERS];
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < 1 + WORKERS; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = TRAINS + i;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].cpus = plan.cpus;
+		rows[i].cpu_quota_milli = plan.quota_milli;
+		rows[i].start_ns = FIX_BOOT_NS;
+		rows[i].end_ns = FIX_BOOT_NS + end;
+		rows[i].parent_proc = i > 0 ? TRAINS : 0;
+		rows[i].worker_plus1 = i;
+		list[i] = &rows[i];
+	}
+	processes.n_rows = 1 + WORKERS;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+static void send_files(struct fixture__stream *s)
+{
+	Headrace__Path rows[FILES_MAX], *list[FILES_MAX];
+	Headrace__Mount mounts[2], *mount_list[2] = {&mounts[0], &mounts[1]};
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	char names[FILES_MAX][64];
+
+	for (unsigned i = 0; i < plan.files; i++) {
+		bool scratch = plan.on_scratch != NULL && plan.on_scratch(i);
+		const char *root = scratch ? "/scratch" : "/data";
+
+		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u", plan.linked ? "/links" : root,
+			 i);
+		headrace__path__init(&rows[i]);
+		rows[i].id = i + 1;
+		rows[i].hash = 1000 + i;
+		rows[i].path = (ProtobufCBinaryData){strlen(names[i]), (uint8_t *)names[i]};
+		rows[i].mount = scratch ? 2 : 1;
+		list[i] = &rows[i];
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		headrace__mount__init(&mounts[i]);
+		mounts[i].id = i + 1;
+		mounts[i].fs_type = "nfs4";
+	}
+	mounts[0].path = FIX_BYTES("/data");
+	mounts[1].path = FIX_BYTES("/scratch");
+	paths.n_rows = plan.files;
+	paths.rows = list;
+	paths.n_mounts = 2;
+	paths.mounts = mount_list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
+	fixture__send(s, &frame);
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct hr_event *x = a, *y = b;
+	uint64_t ends[] = {x->start_ns + x->dur_ns, y->start_ns + y->dur_ns};
+
+	return (ends[0] > ends[1]) - (ends[0] < ends[1]);
+}
+
+void loader_job_fill(struct fixture__stream *s)
+{
+	static const struct hr_task tasks[] = {
+	    {WORKER, WORKER}, {WORKER + 1, WORKER + 1}, {TRAINS, TRAINS}};
+	uint64_t at = LOOP_NS;
+
+	n_ops = 0;
+	n_served = 0;
+	assert_int_equal(hr_regions_new(&regions), 0);
+	if (plan.extra == LISTS) {
+		uint64_t t = MS;
+
+		for (unsigned i = 0; i < 40; i++)
+			op(WORKERS, HR_OP_stat, i, &t, 10 * MS, HR_OFFSET_NONE, 0);
+	}
+	if (plan.extra == RESTORES)
+		region(TRAINS, HR_REGION_RESTORE, MS, 401 * MS, "{}");
+	for (unsigned pass = 0; pass < plan.passes; pass++)
+		at = make_pause(make_pass(pass, at)) + MS;
+	if (plan.passes == 0)
+		at = make_steps(at);
+	if (plan.epoch)
+		region(TRAINS, HR_REGION_EPOCH, LOOP_NS, at, "{}");
+	if (plan.killed) { /* while both wait; their open regions have no args */
+		region(WORKER, HR_REGION_FETCH, at, at + MS, NULL);
+		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
+	}
+	send_processes(s, at);
+	send_files(s);
+	qsort(ops, n_ops, sizeof(*ops), by_end);
+	if (n_ops > 0)
+		fixture__send_events(s, ops, n_ops, tasks, WORKERS + 1);
+	fixture__send_regions(s, regions);
+}
+
+void loader_job_usual(void)
+{
+	plan.on_scratch = NULL;
+	plan.serial = plan.hidden = plan.epoch = plan.killed = plan.linked = false;
+	plan.busy = plan.quota_milli = plan.others = 0;
+	plan.step_ns = STEP_NS;
+	plan.cpus = 8;
+	plan.start_ns = 0;
+	plan.handover_ns = 100 * US;
+	plan.extra = NO_EXTRA;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader_job.h - a job that trains on batches of a DataLoader, whose every operation is known
+ *
+ * Purpose   Two workers make batches of one sample each. A sample opens a file, reads it, and computes or sleeps.
+ *           Tests set `plan`, and compare what queries answer.
+ * Owner     The test. Threads: one.
+ */
+#ifndef HEADRACE_TESTS_QUERY_LOADER_JOB_H
+#define HEADRACE_TESTS_QUERY_LOADER_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/query/fixture_frames.h"
+
+#define US	UINT64_C(1000)
+#define MS	UINT64_C(1000000)
+#define BATCHES 40u /* of a pass */
+
+/* What a sample does. */
+struct sample {
+	unsigned opens, examinations, reads; /* numbers; reads: of each open */
+	uint64_t open_ns, examine_ns, read_ns;
+	uint64_t read_bytes;
+	uint64_t cpu_ns, sleep_ns, lock_ns, network_ns, core_ns, fault_ns;
+};
+
+/* What the training thread does besides. */
+enum extra {
+	NO_EXTRA,
+	LISTS,	    /* examines files before the first loop */
+	READS,	    /* in each step */
+	SYNCS,	    /* in each step */
+	COMPUTES,   /* in each step, besides backward() */
+	VALIDATES,  /* in the later passes, instead of training */
+	RESTORES,   /* before the first loop */
+	CHECKPOINTS /* after each pass */
+};
+
+struct loader_job {
+	unsigned files, passes;
+	/* Decides what sample `i` of pass `pass` does, and which file of `files` it uses. */
+	struct sample (*sample)(unsigned pass, unsigned i, unsigned worker, unsigned *file);
+	bool (*on_scratch)(unsigned file); /* else on /data */
+	bool serial;			   /* the storage serves one read at a time */
+	bool killed;			   /* at its end */
+	bool linked;			   /* the paths are links into another mount */
+	bool hidden;			   /* an accelerator hides the waits */
+	bool epoch;			   /* one is marked, around all passes */
+	unsigned busy;	  /* for this share (in percent) of the time it is busy; 0: not known */
+	uint64_t step_ns; /* the training thread takes so long for a batch */
+	unsigned cpus, quota_milli;
+	uint64_t start_ns;    /* of the workers, in each pass */
+	uint64_t handover_ns; /* of a batch */
+	unsigned others;      /* cores that other threads of the training process use */
+	enum extra extra;
+};
+extern struct loader_job plan;
+
+/* What is usual, where nothing else is said; `files`, `passes` and `sample` are left. */
+void loader_job_usual(void);
+
+/* For fixture__one_job(): sends what the job consists of. */
+void loader_job_fill(struct fixture__stream *s);
+
+#endif
