@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/query/wide_store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/cause.h"
+#include "common/hist.h"
+#include "common/ops.h"
+#include "tests/query/fixture_frames.h"
+
+#define MS	  UINT64_C(1000000)
+#define WINDOW_NS UINT64_C(10000000000)
+#define FILES	  24u
+#define ROUNDS	  3u /* events of each operation */
+#define OPS_END	  512u
+#define EVENTS	  2000u
+#define BINS	  64u
+
+enum {
+	LAUNCHER = 1,
+	RANK_A,
+	LOADS_A,
+	VALIDATES_A,
+	RANK_B,
+	LOADS_B,
+	BEFORE_EXEC,
+	NOT_CHOSEN,
+	PROCS
+};
+
+/* Tasks of events: threads of the processes that do I/O. */
+static const struct hr_task tasks[] = {{RANK_A, 21},	  {RANK_A, 22}, {LOADS_A, 31},
+				       {VALIDATES_A, 41}, {RANK_B, 51}, {LOADS_B, 61},
+				       {BEFORE_EXEC, 71}};
+#define TASKS (sizeof(tasks) / sizeof(tasks[0]))
+
+struct wide {
+	struct fixture__stream s;
+	unsigned node; /* 0 or 1 */
+	uint64_t seed;
+	struct hr_event events[EVENTS];
+	size_t n;
+};
+
+static uint64_t below(struct wide *w, uint64_t n)
+{
+	w->seed = w->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	return (w->seed >> 33) % n;
+}
+
+/* ---- processes and files ---- */
+
+static void send_processes(struct wide *w)
+{
+	static const struct {
+		uint64_t parent, exec_of;
+		uint32_t rank_plus1, loader_plus1, loader_worker_plus1;
+		char *rank_source, *exit;
+	} known[PROCS] = {
+	    [LAUNCHER] = {.exit = "3"},
+	    [RANK_A] = {LAUNCHER, BEFORE_EXEC, 1, 0, 0, "RANK", "SIGKILL"},
+	    [LOADS_A] = {RANK_A, 0, 1, 1, 1, "inherited", "0"},
+	    [VALIDATES_A] = {RANK_A, 0, 1, 2, 1, "inherited", ""},
+	    [RANK_B] = {LAUNCHER, 0, 2, 0, 0, "SLURM_PROCID", ""},
+	    [LOADS_B] = {RANK_B, 0, 2, 1, 1, "inherited", "SIGTERM"},
+	    [BEFORE_EXEC] = {LAUNCHER, 0, 1, 0, 0, "RANK", "exec"},
+	    [NOT_CHOSEN] = {LAUNCHER, 0, 2, 0, 0, "RANK", "0"},
+	};
+	Headrace__Process rows[PROCS], *list[PROCS];
+	Headrace__Excluded left_out = HEADRACE__EXCLUDED__INIT, *excluded[] = {&left_out};
+	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	uint32_t workers = 0;
+
+	for (uint32_t i = LAUNCHER; i < PROCS; i++) {
+		Headrace__Process *p = &rows[i];
+
+		headrace__process__init(p);
+		p->proc = i;
+		p->pid = (int32_t)(1000 * (w->node + 1) + i);
+		p->parent_proc = known[i].parent;
+		p->ppid = known[i].parent > 0 ? rows[known[i].parent].pid : 1;
+		p->exe =
+		    i == LAUNCHER ? FIX_BYTES("/usr/bin/torchrun") : FIX_BYTES("/usr/bin/python3");
+		p->cmdline = FIX_BYTES("python3\0train.py\0--lr\0"
+				       "0.1\0");
+		p->exec_of = known[i].exec_of;
+		p->start_ns = FIX_BOOT_NS + 11 * i * MS;
+		p->end_ns = known[i].exit[0] != '\0' ? FIX_BOOT_NS + (40000 + 7 * i) * MS : 0;
+		p->exit = known[i].exit;
+		p->rank_plus1 = known[i].rank_plus1 > 0 ? known[i].rank_plus1 + 2 * w->node : 0;
+		p->local_rank_plus1 = known[i].rank_plus1;
+		p->world_size = 4;
+		p->loader_plus1 = known[i].loader_plus1;
+		p->loader_worker_plus1 = known[i].loader_worker_plus1;
+		p->worker_plus1 = i == RANK_B ? (workers = 0) : 0;
+		if (known[i].loader_plus1 > 0)
+			p->worker_plus1 = ++workers;
+		p->rank_source = known[i].rank_source != NULL ? known[i].rank_source : "";
+		p->uid = 1000;
+		p->deselected = i == NOT_CHOSEN;
+		p->restart_plus1 = known[i].rank_plus1 > 0 ? 2 : 0;
+		p->cpus = 4 + i % 3;
+		p->first_cpu = i;
+		p->cpu_quota_milli = i % 2 ? 1500 : 0;
+		list[i - 1] = p;
+	}
+	left_out.pattern = FIX_BYTES("/opt");
+	left_out.opens = 321 + w->node;
+	rows[LOADS_A].n_excluded = 1;
+	rows[LOADS_A].excluded = excluded;
+	processes.n_rows = PROCS - 1;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(&w->s, &frame);
+}
+
+/* Files of five groups; those of the last are read by Python itself. */
+static const struct {
+	const char *name;
+	uint32_t mount, scope;
+} groups[] = {{"/data/train/shard-%05u.tar", 1, 0},
+	      {"/data/valid/img_%u.jpg", 1, 0},
+	      {"/scratch/run7/step=%u/model.pt", 2, 0},
+	      {"/dev/shm/torch_%u_x", 3, 0},
+	      {"/opt/lib/python3.11/m%u.py", 0, 1}};
+#define GROUPS (sizeof(groups) / sizeof(groups[0]))
+
+static void send_paths(struct wide *w)
+{
+	static char *const types[] = {"lustre", "nfs4", "tmpfs"};
+	static char *const roots[] = {"/data", "/scratch", "/dev/shm"};
+	Headrace__Path rows[FILES], *list[FILES];
+	Headrace__Mount mounts[3], *mount_list[3];
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	char names[FILES][48];
+
+	for (unsigned i = 0; i < FILES; i++) {
+		size_t n = (size_t)snprintf(names[i], sizeof(names[i]), groups[i % GROUPS].name,
+					    i / GROUPS * 100);
+
+		headrace__path__init(&rows[i]);
+		rows[i].id = i + 1;
+		rows[i].hash = 5000 + i;
+		rows[i].path = (ProtobufCBinaryData){n, (uint8_t *)names[i]};
+		rows[i].mount = groups[i % GROUPS].mount;
+		rows[i].scope = groups[i % GROUPS].scope;
+		list[i] = &rows[i];
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		headrace__mount__init(&mounts[i]);
+		mounts[i].id = i + 1;
+		mounts[i].path = (ProtobufCBinaryData){strlen(roots[i]), (uint8_t *)roots[i]};
+		mounts[i].fs_type = types[i];
+		mount_list[i] = &mounts[i];
+	}
+	paths.n_rows = FILES;
+	paths.rows = list;
+	paths.n_mounts = 3;
+	paths.mounts = mount_list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
+	fixture__send(&w->s, &frame);
+}
+
+/* ---- operations and their sums ---- */
+
+static void add_event(struct wide *w, uint16_t op, unsigned round)
+{
+	const struct hr_op_info *info = hr_op_info(op);
+	struct hr_event *e = &w->events[w->n++];
+	bool moves = info->bytes_rule != HR_BYTES_NONE;
+
+	assert_true(w->n <= EVENTS);
+	*e = (struct hr_event){
+	    .start_ns = FIX_BOOT_NS + (100 + below(w, 39000)) * MS + below(w, MS),
+	    .dur_ns = (1 + below(w, 9)) << below(w, 22),
+	    .task = (uint32_t)below(w, TASKS),
+	    .op = op,
+	    .file = 1 + (uint32_t)below(w, FILES),
+	    .fd = 3 + (int32_t)below(w, 60),
+	    .offset = HR_OFFSET_NONE,
+	    .asked = HR_ASKED_NONE,
+	    .flags = info->bytes_rule == HR_BYTES_ITEMS ? 4 : (uint32_t)below(w, 9)};
+	if (moves) {
+		e->asked = 1 + below(w, 5) * 4096 + below(w, 3000);
+		e->offset = (int64_t)(below(w, 1000) * 4096 + below(w, 2));
+		e->ret = (int64_t)(e->asked - below(w, 2) * (e->asked / 3));
+	}
+	if (hr_op_copies(op) || info->class == HR_CLASS_META)
+		e->file2 = 1 + (uint32_t)below(w, FILES);
+	if (round == 0 && below(w, 3) == 0)
+		e->ret = below(w, 5) == 0 ? HR_RET_FAILED : -(int64_t)(1 + below(w, 30));
+	if (groups[(e->file - 1) % GROUPS].scope != 0)
+		e->bits |= HR_EV_SCOPE_RUNTIME;
+	if (below(w, 20) == 0)
+		e->bits |= HR_EV_BPF;
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const struct hr_event *x = a, *y = b;
+	uint64_t ends[] = {x->start_ns + x->dur_ns, y->start_ns + y->dur_ns};
+
+	return (ends[0] > ends[1]) - (ends[0] < ends[1]);
+}
+
+static uint32_t scope_of(const struct hr_event *e)
+{
+	return e->bits & HR_EV_SCOPE_RUNTIME ? 1 : 0;
+}
+
+static uint64_t bytes_of(const struct hr_event *e)
+{
+	uint64_t bytes = hr_bytes_moved(hr_op_info(e->op)->bytes_rule, e->ret, e->asked, e->flags);
+
+	return bytes != UINT64_MAX ? bytes : 0;
+}
+
+/* One row of a roll-up for each event of a window: readers add them up. */
+static void send_rollups(struct wide *w, uint64_t window)
+{
+	Headrace__Rollup rows[EVENTS], *list[EVENTS];
+	uint64_t sizes[EVENTS][2], durations[EVENTS][2];
+	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	batch.window_start_ns = window * WINDOW_NS;
+	batch.window_ns = WINDOW_NS;
+	batch.rows = list;
+	for (size_t i = 0; i < w->n; i++) {
+		const struct hr_event *e = &w->events[i];
+		Headrace__Rollup *row = &rows[batch.n_rows];
+
+		if ((e->start_ns + e->dur_ns) / WINDOW_NS != window)
+			continue;
+		headrace__rollup__init(row);
+		row->proc = tasks[e->task].proc;
+		row->op = e->op;
+		row->mount = groups[(e->file - 1) % GROUPS].mount;
+		row->scope = scope_of(e);
+		row->count = 1;
+		row->bytes = bytes_of(e);
+		row->errors = e->ret < 0;
+		row->dur_ns = row->max_dur_ns = e->dur_ns;
+		durations[i][0] = hr_log2_bin(e->dur_ns);
+		sizes[i][0] = hr_log2_bin(row->bytes);
+		durations[i][1] = sizes[i][1] = 1;
+		row->n_dur_hist = 2;
+		row->dur_hist = durations[i];
+		row->n_size_hist = hr_op_info(e->op)->bytes_rule != HR_BYTES_NONE ? 2 : 0;
+		row->size_hist = sizes[i];
+		list[batch.n_rows++] = row;
+	}
+	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
+	frame.rollups = &batch;
+	fixture__send(&w->s, &frame);
+}
+
+static void count_in_record(Headrace__FileRecord *r, const struct hr_event *e)
+{
+	bool reads = hr_op_info(e->op)->class == HR_CLASS_READ;
+	uint64_t *longest = reads ? &r->max_read_ns : &r->max_write_ns;
+
+	switch (hr_op_info(e->op)->class) {
+	case HR_CLASS_OPEN:
+		r->opens = 1;
+		r->meta_ns = e->dur_ns;
+		break;
+	case HR_CLASS_READ:
+	case HR_CLASS_WRITE:
+		*(reads ? &r->reads : &r->writes) = 1;
+		*(reads ? &r->bytes_read : &r->bytes_written) = bytes_of(e);
+		*(reads ? &r->read_ns : &r->write_ns) = *longest = e->dur_ns;
+		*(reads ? &r->seq_reads : &r->consec_writes) = e->dur_ns % 2;
+		*(reads ? &r->consec_reads : &r->seq_writes) = e->dur_ns % 3 == 0;
+		r->rw_switches = e->dur_ns % 5 == 0;
+		r->unaligned = e->offset % 4096 != 0;
+		break;
+	case HR_CLASS_SEEK:
+		r->seeks = 1;
+		break;
+	case HR_CLASS_STAT:
+		r->stats = 1;
+		r->meta_ns = e->dur_ns;
+		break;
+	case HR_CLASS_SYNC:
+		r->syncs = 1;
+		break;
+	default:
+		r->meta_ops = 1;
+		r->meta_ns = e->dur_ns;
+	}
+}
+
+/* A file record for each event: readers add them up. */
+static void send_records(struct wide *w)
+{
+	static Headrace__FileRecord rows[EVENTS], *list[EVENTS];
+	static uint64_t sizes[EVENTS][2];
+	Headrace__FileRecords records = HEADRACE__FILE_RECORDS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (size_t i = 0; i < w->n; i++) {
+		const struct hr_event *e = &w->events[i];
+
+		headrace__file_record__init(&rows[i]);
+		rows[i].proc = tasks[e->task].proc;
+		rows[i].file = e->file;
+		rows[i].api = hr_op_info(e->op)->api;
+		rows[i].first_ns = e->start_ns;
+		rows[i].last_ns = e->start_ns + e->dur_ns;
+		count_in_record(&rows[i], e);
+		sizes[i][0] = hr_log2_bin(bytes_of(e));
+		sizes[i][1] = 1;
+		rows[i].n_read_size_hist = 2 * rows[i].reads;
+		rows[i].read_size_hist = sizes[i];
+		rows[i].n_write_size_hist = 2 * rows[i].writes;
+		rows[i].write_size_hist = sizes[i];
+		list[i] = &rows[i];
+	}
+	records.n_rows = w->n;
+	records.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
+	frame.file_records = &records;
+	fixture__send(&w->s, &frame);
+}
+
+static void send_operations(struct wide *w)
+{
+	for (uint16_t op = HR_OP_FIRST; op < OPS_END; op++)
+		for (unsigned round = 0; hr_op_info(op)->name != NULL && round < ROUNDS; round++)
+			if (hr_op_info(op)->class != HR_CLASS_HOOK)
+				add_event(w, op, round);
+	qsort(w->events, w->n, sizeof(*w->events), by_end);
+	fixture__send_events(&w->s, w->events, w->n, tasks, TASKS);
+	for (uint64_t window = 0; window < 6; window++)
+		send_rollups(w, window);
+	send_records(w);
+}
+
+/* ---- regions, losses, levels, kernel ---- */
+
+static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
+		       const struct hr_task *of, uint64_t start, uint64_t dur)
+{
+	static const char *const names[] = {"forward", "torch.save", "step", "Trainer.fit"};
+	static const char *const domains[] = {"torch", "keras", "", "app"};
+	static const char *const categories[] = {"", "nvtx", "io"};
+	const char *name = names[below(w, 4)], *domain = domains[below(w, 4)],
+		   *category = categories[below(w, 3)];
+	char args[128];
+	struct hr_region g = {.proc = of->proc,
+			      .tid = of->tid,
+			      .kind = kind,
+			      .depth = (uint32_t)below(w, 2),
+			      .count = below(w, 6) == 0 ? 2 + below(w, 9) : 1,
+			      .start_ns = FIX_BOOT_NS + start,
+			      .dur_ns = kind == HR_REGION_MARK ? 0 : dur,
+			      .step = below(w, 4) == 0 ? HR_REGION_UNKNOWN : below(w, 50),
+			      .epoch = below(w, 3) == 0 ? HR_REGION_UNKNOWN : below(w, 4),
+			      .open = below(w, 15) == 0};
+
+	snprintf(args, sizeof(args), "{\"path\":\"/scratch/run7/step=%u/model.pt\",\"n\":%u}",
+		 (unsigned)below(w, 4) * 100, (unsigned)below(w, 1000));
+	assert_int_equal(hr_regions_text(r, name, strlen(name), &g.name), 0);
+	assert_int_equal(hr_regions_text(r, domain, strlen(domain), &g.domain), 0);
+	assert_int_equal(hr_regions_text(r, category, strlen(category), &g.category), 0);
+	assert_int_equal(hr_regions_text(r, args, strlen(args), &g.args), 0);
+	assert_int_equal(hr_regions_add(r, &g), 0);
+}
+
+/* In each rank, one kind after the other, with pauses; other kinds in the workers and in a second thread. */
+static void send_regions(struct wide *w)
+{
+	struct hr_regions *r;
+
+	assert_int_equal(hr_regions_new(&r), 0);
+	for (unsigned t = 0; t < TASKS; t++) {
+		uint64_t at = (200 + below(w, 300)) * MS;
+
+		for (unsigned i = 0; i < 40; i++) {
+			uint64_t dur = (1 + below(w, 700)) * MS + below(w, MS);
+
+			add_region(w, r, HR_REGION_RANGE + i % HR_REGION_RESTORE, &tasks[t], at,
+				   dur);
+			at += dur + below(w, 200 * MS);
+		}
+	}
+	fixture__send_regions(&w->s, r);
+}
+
+static void send_losses(struct wide *w)
+{
+#define HR_LOSS(id, name, ...) name,
+	static const char *const reasons[] = {
+#include "proto/losses.def"
+	};
+#undef HR_LOSS
+	enum { REASONS = sizeof(reasons) / sizeof(reasons[0]) };
+	Headrace__LossRow rows[REASONS], *list[REASONS];
+	Headrace__Loss loss = HEADRACE__LOSS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (size_t i = 0; i < REASONS; i++) {
+		headrace__loss_row__init(&rows[i]);
+		rows[i].proc = i % PROCS;
+		rows[i].reason = (char *)(uintptr_t)reasons[i];
+		rows[i].op = i % 4 == 1 ? HR_OP_read : 0;
+		rows[i].count = 1 + below(w, 1000);
+		rows[i].bytes = below(w, 100000);
+		rows[i].dur_ns = below(w, MS);
+		list[i] = &rows[i];
+	}
+	loss.n_rows = REASONS;
+	loss.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_LOSS;
+	frame.loss = &loss;
+	fixture__send(&w->s, &frame);
+}
+
+static void send_level(struct wide *w, char *level, uint64_t from_ms, uint64_t to_ms)
+{
+	Headrace__Levels span = HEADRACE__LEVELS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	span.level = level;
+	span.start_ns = FIX_BOOT_NS + from_ms * MS;
+	span.end_ns = FIX_BOOT_NS + to_ms * MS;
+	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
+	frame.levels = &span;
+	fixture__send(&w->s, &frame);
+}
+
+static void send_kernel(struct wide *w)
+{
+	static const uint16_t ops[] = {HR_OP_read, HR_OP_write, HR_OP_openat, HR_OP_page_cache_fill,
+				       HR_OP_io_uring_read};
+	enum { ROWS = 40 };
+	Headrace__KernelRecord rows[ROWS], *list[ROWS];
+	Headrace__KernelRecords records = HEADRACE__KERNEL_RECORDS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	for (unsigned i = 0; i < ROWS; i++) {
+		headrace__kernel_record__init(&rows[i]);
+		rows[i].proc = tasks[below(w, TASKS)].proc;
+		rows[i].file = (uint32_t)below(w, FILES);
+		rows[i].op = ops[below(w, 5)];
+		rows[i].cause = 1 + (uint32_t)below(w, HR_CAUSE_END - 1);
+		rows[i].count = 1 + below(w, 100);
+		rows[i].bytes = below(w, 100000);
+		rows[i].errors = below(w, 3);
+		rows[i].dur_ns = below(w, 9 * MS);
+		list[i] = &rows[i];
+	}
+	records.n_rows = ROWS;
+	records.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_KERNEL_RECORDS;
+	frame.kernel_records = &records;
+	fixture__send(&w->s, &frame);
+}
+
+static void make_node(const char *store, unsigned node)
+{
+	struct wide *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->node = node;
+	w->seed = 70 + node;
+	fixture__open_stream(&w->s, store, "w", node == 0 ? "n1" : "n2");
+	w->s.late_ns = node * 700 * MS;
+	fixture__send_job(&w->s, "running", 4);
+	send_processes(w);
+	send_paths(w);
+	send_operations(w);
+	send_regions(w);
+	send_losses(w);
+	send_level(w, "counters", 300, 900 + node);
+	send_level(w, "off", 1000, 1700);
+	send_kernel(w);
+	fixture__send_job(&w->s, "ended", 4);
+	fixture__send_end(&w->s);
+	assert_int_equal(hr_writer_close(w->s.writer), 0);
+	free(w);
+}
+
+char *wide_make(void)
+{
+	char *store = fixture__make_folder();
+
+	make_node(store, 0);
+	make_node(store, 1);
+	return store;
+}
