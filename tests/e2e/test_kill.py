@@ -72,7 +72,11 @@ class Kill(Loader):
         argv = [harness.HEADRACE, "top", os.path.basename(self.store), "--json", "--count", "1"]
 
         def recorded():
-            rows = json.loads(harness.run(argv, self.folder.environment()).stdout)["rows"]
+            look = harness.run(argv, self.folder.environment())
+            if look.returncode != 0:  # headraced does not answer yet: the machine is busy
+                print(look.stderr)
+                return None
+            rows = json.loads(look.stdout)["rows"]
             done = {row["pid"] for row in rows if row["bytes"] >= least.get(row["pid"], 1 << 60)}
             return done if all(pid in done or not os.path.exists(f"/proc/{pid}") for pid in least) else None
 

@@ -12,6 +12,7 @@ from loops import Loops
 RANKS = """
 import json, os, sys, time, warnings
 warnings.simplefilter("ignore")
+os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # it warns if the name of the machine has no address
 pipes = [os.pipe(), os.pipe()]
 main = os.getpid()
 child = os.fork()
