@@ -80,11 +80,27 @@ static void fd_duplicated(struct fold *f, int32_t from, int64_t to, bool cloexec
 	hr_position_dup(&f->p->positions, from, (int32_t)to, cloexec);
 }
 
+/*
+ * Notes that an operation uses a position. Returns whether the last call, of another thread, was
+ * still under way when the operation began: the kernel may have made them in the other order.
+ */
+static bool place_contended(const struct fold *f, struct hr_place *place,
+			    const struct operation *op)
+{
+	bool contended = place->tid != f->ring->tid && op->of.start_ns < place->end_ns;
+
+	place->tid = f->ring->tid;
+	place->end_ns = op->of.start_ns + op->of.dur_ns;
+	return contended;
+}
+
 /* Returns the position after a seek; negative: unknown. */
-static int64_t sought_at(const struct hr_place *place, const struct operation *op)
+static int64_t sought_at(const struct fold *f, struct hr_place *place, const struct operation *op)
 {
 	const struct hr_record *r = op->r;
 
+	if (place_contended(f, place, op) || place->shared == HR_SHARED)
+		return -1;
 	if (place->stream != (op->trait.api == HR_API_STDIO))
 		return -1;
 	if (op->trait.effect == HR_FD_LSEEK)
@@ -104,12 +120,15 @@ static void fd_sought(struct fold *f, const struct operation *op)
 	if (!place && op->path != UINT32_MAX) {
 		place = hr_position_open(&f->p->positions, r->fd, f->e->paths.v[op->path].id,
 					 op->trait.api, -1, 0);
-		if (place) /* inherited, or opened before the attach: its flags are unknown */
-			place->shared = place->append = 1;
+		if (place) { /* inherited, or opened before the attach: its flags are unknown */
+			place->append = 1;
+			place->shared =
+			    f->p->id.kind == HR_PROC_FORK ? HR_SHARED : HR_SHARED_PERHAPS;
+		}
 	}
 	if (!place)
 		return;
-	place->at = sought_at(place, op);
+	place->at = sought_at(f, place, op);
 	if (place->at < 0 || place->at > INT64_MAX / 2)
 		place->at = -1;
 }
@@ -145,7 +164,7 @@ static int64_t fd_moved(struct fold *f, int32_t fd, uint32_t path, int64_t offse
 	}
 	if (offset != HR_OFFSET_NONE || !place)
 		return offset;
-	if (place->stream != (op->trait.api == HR_API_STDIO))
+	if (place_contended(f, place, op) || place->stream != (op->trait.api == HR_API_STDIO))
 		place->at = -1;
 	at = place->at;
 	if (at < 0)

@@ -64,7 +64,7 @@ struct hr_place *hr_position_open(struct hr_positions *t, int32_t fd, uint32_t f
 void hr_position_share(struct hr_place *p)
 {
 	p->at = -1;
-	p->shared = 1;
+	p->shared = HR_SHARED;
 }
 
 void hr_positions_share(struct hr_positions *t, bool vforked)

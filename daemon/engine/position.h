@@ -4,11 +4,12 @@
  *
  * Purpose   read, write and stdio have no offset argument. Their events and file records have an
  *           offset if all moves of the position since an open (0) or a seek were recorded. A dup
- *           shares the position. If a descriptor was open before the attach, or inherited over fork
- *           or exec, its position is unknown until the next seek. Another process may share such a
- *           position, and that of a descriptor that was open at a fork: it is known only for the
- *           first call after a seek. In append mode, the offset of a write is not known, nor the
- *           position after it.
+ *           shares the position. A descriptor that was open at a fork has no known position, in
+ *           neither process: the other one moves it at any time. If a descriptor was open before
+ *           the attach, or inherited over exec, a program that is not recorded may share it: its
+ *           position is known only for the first call after a seek. In append mode, the offset of
+ *           a write is not known, nor the position after it. Calls of several threads at the same
+ *           time make the position unknown until the next seek.
  * Owner     One table per process, in the engine; drain thread. Zeroed memory is an empty table.
  */
 #ifndef HEADRACE_DAEMON_ENGINE_POSITION_H
@@ -22,12 +23,18 @@
 /* Maximum number of descriptors in one process; further descriptors have no position. */
 #define HR_POSITION_FDS 65536u
 
+enum hr_sharing {
+	HR_SHARED_NEVER,
+	HR_SHARED_PERHAPS, /* with a program that is not recorded */
+	HR_SHARED	   /* with a child or the parent */
+};
+
 struct hr_place {
 	int64_t at;	 /* the position in bytes; -1: unknown */
 	uint32_t file;	 /* stream id of the file that was opened */
 	uint16_t api;	 /* enum hr_api of the call that opened the file */
 	uint8_t append;	 /* O_APPEND is set, or the flags are unknown */
-	uint8_t shared;	 /* perhaps with another process */
+	uint8_t shared;	 /* enum hr_sharing: with another process */
 	uint8_t cloexec; /* all descriptors of the position are closed by exec */
 	uint8_t stream;	 /* a stream of stdio uses it: the kernel's position is another one */
 	/*
@@ -35,6 +42,8 @@ struct hr_place {
 	 * + 1.
 	 */
 	uint32_t refs;
+	uint32_t tid; /* of the last call that used the position */
+	uint64_t end_ns; /* of this call */
 };
 
 struct hr_positions {

@@ -134,7 +134,7 @@ static void forks(void **state)
 {
 	struct rig r;
 	struct hr_record fork = {.op = HR_CTL_FORK, .fd = 20, .offset = NONE}, rec;
-	uint64_t p;
+	uint64_t p, child;
 
 	(void)state;
 	rig_init(&r);
@@ -172,15 +172,17 @@ static void forks(void **state)
 	assert_int_equal(last_offset(&r), NONE);
 	op(&r, p, "lseek", 5, 500, 500, SEEK_SET);
 	op(&r, p, "read", 5, 10, NONE, 0);
-	assert_int_equal(last_offset(&r), 500);
-	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE); /* the child may have moved it since the seek */
+	child = rig_attach(&r, &(struct rig_hello){.pid = 20, .forked = true, .parent = p});
+	op(&r, child, "lseek", 5, 500, 500, SEEK_SET);
+	op(&r, child, "read", 5, 10, NONE, 0);
 	assert_int_equal(last_offset(&r), NONE);
 	op(&r, p, "open", 6, 6, NONE, O_RDONLY); /* after the fork: its own */
 	op(&r, p, "read", 6, 10, NONE, 0);
 	op(&r, p, "read", 6, 10, NONE, 0);
 	assert_int_equal(last_offset(&r), 10);
 	op(&r, p, "lseek", 7, 30, 30,
-	   SEEK_SET); /* inherited: a sequence is unknown, a write may append */
+	   SEEK_SET); /* open before the attach: a sequence is unknown, a write may append */
 	op(&r, p, "read", 7, 10, NONE, 0);
 	assert_int_equal(last_offset(&r), 30);
 	op(&r, p, "read", 7, 10, NONE, 0);
@@ -192,6 +194,48 @@ static void forks(void **state)
 	assert_int_equal(last_offset(&r), NONE);
 	op(&r, p, "pread64", 10, 10, 70, 0);
 	assert_int_equal(last_offset(&r), 70);
+	rig_done(&r);
+}
+
+/* A call of a thread, from a moment on. */
+static void by_thread(struct rig *r, uint64_t proc, int tid, uint64_t start, struct hr_record rec)
+{
+	struct hr_record slots[2] = {{.op = HR_CTL_THREAD, .fd = tid}, rec};
+
+	slots[1].start_ticks = start;
+	rig_records(r, proc, slots, 2);
+}
+
+/* Calls of two threads at the same time: which of them the kernel made first is not known. */
+static void threads(void **state)
+{
+	struct rig r;
+	uint64_t p, at;
+
+	(void)state;
+	rig_init(&r);
+	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
+	at = r.now;
+	by_thread(&r, p, 11, at, rig_op(&r, "read", F, 5, 10, 10, NONE, 0, 100));
+	assert_int_equal(last_offset(&r), 0);
+	at = r.now;
+	by_thread(&r, p, 12, at, rig_op(&r, "read", F, 5, 10, 10, NONE, 0, 100));
+	assert_int_equal(last_offset(&r), 10); /* one after the other */
+	at = r.now;
+	by_thread(&r, p, 12, at, rig_op(&r, "read", F, 5, 10, 10, NONE, 0, 100));
+	by_thread(&r, p, 11, at + 50, rig_op(&r, "read", F, 5, 10, 10, NONE, 0, 100));
+	assert_int_equal(last_offset(&r), NONE);
+	op(&r, p, "read", 5, 10, NONE, 0);
+	assert_int_equal(last_offset(&r), NONE);
+	at = r.now;
+	by_thread(&r, p, 12, at, rig_op(&r, "lseek", F, 5, 70, ASKED, 70, SEEK_SET, 100));
+	by_thread(&r, p, 12, at + 100, rig_op(&r, "read", F, 5, 10, 10, NONE, 0, 100));
+	assert_int_equal(last_offset(&r), 70);
+	at = r.now;
+	by_thread(&r, p, 12, at, rig_op(&r, "lseek", F, 5, 70, ASKED, 70, SEEK_SET, 100));
+	by_thread(&r, p, 11, at + 50, rig_op(&r, "read", F, 5, 10, 10, NONE, 0, 100));
+	assert_int_equal(last_offset(&r), NONE);
 	rig_done(&r);
 }
 
@@ -355,6 +399,7 @@ int main(void)
 	    cmocka_unit_test(append_and_failure),
 	    cmocka_unit_test(append_mode),
 	    cmocka_unit_test(forks),
+	    cmocka_unit_test(threads),
 	    cmocka_unit_test(a_stream_of_a_descriptor),
 	    cmocka_unit_test(streams),
 	    cmocka_unit_test(vfork_children_change_nothing),
