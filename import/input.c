@@ -171,8 +171,20 @@ static long content_read(struct hr_input *in, uint8_t *to, size_t bytes)
 	return n;
 }
 
+/* Returns the size of the byte order mark of UTF-8 at the begin of a text file, or 0. */
+static size_t mark_bytes(const struct hr_input *in)
+{
+	static const uint8_t mark[] = {0xef, 0xbb, 0xbf};
+
+	return in->head_used >= sizeof(mark) && memcmp(in->head, mark, sizeof(mark)) == 0
+		   ? sizeof(mark)
+		   : 0;
+}
+
 long hr_input_head(struct hr_input *in, const uint8_t **ret)
 {
+	size_t skipped;
+
 	while (in->head_used < HR_INPUT_HEAD_BYTES) {
 		long n =
 		    content_read(in, in->head + in->head_used, HR_INPUT_HEAD_BYTES - in->head_used);
@@ -184,8 +196,11 @@ long hr_input_head(struct hr_input *in, const uint8_t **ret)
 		in->head_used += (size_t)n;
 	}
 	memset(in->head + in->head_used, 0, HR_INPUT_SLACK);
-	*ret = in->head;
-	return (long)in->head_used;
+	skipped = mark_bytes(in);
+	if (in->head_at < skipped)
+		in->head_at = skipped;
+	*ret = in->head + skipped;
+	return (long)(in->head_used - skipped);
 }
 
 long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes)

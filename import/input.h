@@ -23,7 +23,8 @@ void hr_input_close(struct hr_input *in);
 
 /*
  * Returns the first bytes of the content (at most HR_INPUT_HEAD_BYTES), which hr_input_read returns
- * again. HR_INPUT_SLACK zeros follow. -errno: the file cannot be read.
+ * again. HR_INPUT_SLACK zeros follow. A byte order mark of UTF-8, which some editors write before a
+ * text, is skipped. -errno: the file cannot be read.
  */
 long hr_input_head(struct hr_input *in, const uint8_t **ret);
 

@@ -119,7 +119,7 @@ class Chrome(harness.Case):
         slices = [{"name": f"op{i}", "ph": "X", "ts": BASE / 1000 + i, "dur": 1, "pid": 5, "tid": 6} for i in range(50)]
         lines = [json.dumps({"name": "process_name", "ph": "M", "pid": 5, "args": {"name": "all"}})] + [json.dumps(s) for s in slices]
         for i, text in enumerate(("[\n" + ",\n".join(lines) + ",\n", "[" + "\n,".join(lines) + "\n]", "[\n" + ",\n".join(lines) + ",\n{}]\n",
-                                  "[\n{},\n" + ",\n".join(lines) + ",\n{}]", "[{ }," + ",\n".join(lines) + "]",
+                                  "[\n{},\n" + ",\n".join(lines) + ",\n{}]", "[{ }," + ",\n".join(lines) + "]", "\ufeff[" + ",\n".join(lines) + "]",
                                   '{"displayTimeUnit":"ns","traceEvents":[' + ",\n".join(lines) + ", { }]}",
                                   json.dumps({"metadata": ["x" * 1000] * 100, "traceEvents": slices}), "[" + json.dumps({**slices[0], "args": {"a": "x" * 100_000}}) + "," + ",\n".join(lines[2:]))):
             said = self.run_import(self.file(f"{i}.json", text), store=self.path(f"s{i}"))

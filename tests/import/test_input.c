@@ -101,6 +101,20 @@ static void test_plain(void **state)
 	assert_false(cut);
 }
 
+static void test_byte_order_mark(void **state)
+{
+	bool cut;
+
+	(void)state;
+	file_write("w", (const uint8_t[]){0xef, 0xbb, 0xbf}, 3);
+	assert_int_equal(file_read(777, true, &cut), 0);
+	file_write("a", text, 200000);
+	assert_int_equal(file_read(777, true, &cut), 200000);
+	assert_memory_equal(back, text, 200000);
+	file_write("w", (const uint8_t[]){0xef, 0xbb, 'x'}, 3);
+	assert_int_equal(file_read(777, true, &cut), 3);
+}
+
 static void test_members(void **state)
 {
 	static const size_t sizes[] = {1, 0, 50000, 300000, 0, 7, 649992};
@@ -181,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_plain),
+	    cmocka_unit_test(test_byte_order_mark),
 	    cmocka_unit_test(test_members),
 	    cmocka_unit_test(test_many_small_members),
 	    cmocka_unit_test(test_cut),
