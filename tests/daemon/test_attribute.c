@@ -193,6 +193,30 @@ static void workers_that_report_their_number(void **state)
 	rig_done(&r);
 }
 
+/* A worker of the next loop has its own number, even if that of the last loop has just ended. */
+static void a_number_is_free_after_the_end(void **state)
+{
+	struct rig r;
+	uint64_t rank, w[2];
+
+	(void)state;
+	rig_init(&r);
+	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
+	for (int loader = 0; loader < 2; loader++) {
+		w[loader] = rig_attach(
+		    &r,
+		    &(struct rig_hello){.pid = 20 + loader,
+					.ppid = 10,
+					.forked = true,
+					.parent = rank,
+					.env = {loader ? "HEADRACE_LOADER=1" : "HEADRACE_LOADER=0",
+						"HEADRACE_LOADER_WORKER=1"}});
+		assert_int_equal(row(&r, w[loader])->worker_plus1, 2);
+		rig_end(&r, w[loader], "0");
+	}
+	rig_done(&r);
+}
+
 static void spawned_and_forkserver_workers(void **state)
 {
 	struct rig r;
@@ -439,6 +463,7 @@ int main(void)
 	    cmocka_unit_test(ranks_change),
 	    cmocka_unit_test(forked_workers),
 	    cmocka_unit_test(workers_that_report_their_number),
+	    cmocka_unit_test(a_number_is_free_after_the_end),
 	    cmocka_unit_test(spawned_and_forkserver_workers),
 	    cmocka_unit_test(a_laptop_run_has_workers_without_rank),
 	    cmocka_unit_test(mp_spawn_ranks_are_inferred),

@@ -46,6 +46,25 @@ static void files_keep_their_ids(void **state)
 	hr_paths_done(&p);
 }
 
+/* What a restarted headraced knows of a file that is open. */
+static void files_are_restored(void **state)
+{
+	const struct hr_known_row row = {
+	    .hash = hash_of(1), .check = 77, .id = 5, .mount = 3, .scope = 1};
+	struct hr_paths p = {0};
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(hr_paths_restore(&p, &row), 0);
+	index = hr_paths_use(&p, hash_of(1), 1);
+	assert_int_equal(p.n, 1);
+	assert_int_equal(p.v[index].id, 5);
+	assert_int_equal(p.v[index].check, 77);
+	assert_int_equal(p.v[index].mount, 3);
+	assert_int_equal(p.v[index].scope, 1);
+	hr_paths_done(&p);
+}
+
 /* The path of a link lies on another mount than the file, which an open file shows. */
 static void an_open_file_tells_its_mount(void **state)
 {
@@ -137,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(files_keep_their_ids),
+	    cmocka_unit_test(files_are_restored),
 	    cmocka_unit_test(an_open_file_tells_its_mount),
 	    cmocka_unit_test(mountinfo_is_read),
 	    cmocka_unit_test(large_blocks_ask_for_huge_pages),
