@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/fnv.h"
 #include "query/named.h"
 #include "query/duckdb/output.h"
 
@@ -186,15 +187,20 @@ void fixture_print(struct fixture *f, FILE *to, const char *name, const char *a,
 		   unsigned most)
 {
 	char *text = fixture_named(f, name, (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL);
+	char *rest;
+	size_t bytes;
+	FILE *more = open_memstream(&rest, &bytes);
 	unsigned rows = 0;
 
 	fprintf(to, "-- %s%s%s%s%s\n", name, a != NULL ? " " : "", a != NULL ? a : "",
 		b != NULL ? " " : "", b != NULL ? b : "");
 	for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1)
-		if (rows++ <= most)
-			print_rounded(to, line);
+		print_rounded(rows++ <= most ? to : more, line);
+	fclose(more);
 	if (rows > most + 1)
-		fprintf(to, "and %u more rows\n", rows - most - 1);
+		fprintf(to, "and %u more rows, with the hash %08x\n", rows - most - 1,
+			(unsigned)hr_fnv(HR_FNV_BASIS, rest, bytes));
+	free(rest);
 	free(text);
 }
 

@@ -2,7 +2,7 @@
 /*
  * test_wide.c - all tables and all named queries of a job with every operation, against tests/query/wide.txt
  *
- * Of a table, the first rows, four sums of each column, and one number for all of its rows. Of a query, the answer
+ * Of a table, the first rows, four sums of each column, and a hash of all rows (DuckDB's). Of a query, the answer
  * with the default arguments, with each word that an argument can have, and for one rank. To accept what the program
  * prints now: query_wide_test print > tests/query/wide.txt
  */

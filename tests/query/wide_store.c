@@ -376,7 +376,10 @@ static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
 	assert_int_equal(hr_regions_add(r, &g), 0);
 }
 
-/* In each rank, one kind after the other, with pauses; other kinds in the workers and in a second thread. */
+/*
+ * In each thread, one kind after the other, with pauses. A step or an epoch goes on while the next regions begin and
+ * end, so it has waits, saves and other steps in it.
+ */
 static void send_regions(struct wide *w)
 {
 	struct hr_regions *r;
@@ -386,11 +389,12 @@ static void send_regions(struct wide *w)
 		uint64_t at = (200 + below(w, 300)) * MS;
 
 		for (unsigned i = 0; i < 40; i++) {
+			uint32_t kind = HR_REGION_RANGE + i % HR_REGION_RESTORE;
+			bool holds = kind == HR_REGION_STEP || kind == HR_REGION_EPOCH;
 			uint64_t dur = (1 + below(w, 700)) * MS + below(w, MS);
 
-			add_region(w, r, HR_REGION_RANGE + i % HR_REGION_RESTORE, &tasks[t], at,
-				   dur);
-			at += dur + below(w, 200 * MS);
+			add_region(w, r, kind, &tasks[t], at, holds ? 8 * dur : dur);
+			at += (holds ? MS : dur) + below(w, 200 * MS);
 		}
 	}
 	fixture__send_regions(&w->s, r);
