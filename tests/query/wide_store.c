@@ -18,7 +18,6 @@
 #define ROUNDS	  3u /* events of each operation */
 #define OPS_END	  512u
 #define EVENTS	  2000u
-#define BINS	  64u
 
 enum {
 	LAUNCHER = 1,
@@ -29,13 +28,14 @@ enum {
 	LOADS_B,
 	BEFORE_EXEC,
 	NOT_CHOSEN,
-	PROCS
+	PROCS,
+	NOT_KNOWN
 };
 
-/* Tasks of events: threads of the processes that do I/O. */
-static const struct hr_task tasks[] = {{RANK_A, 21},	  {RANK_A, 22}, {LOADS_A, 31},
-				       {VALIDATES_A, 41}, {RANK_B, 51}, {LOADS_B, 61},
-				       {BEFORE_EXEC, 71}};
+/* Tasks of events: threads of the processes that do I/O. The frame that describes NOT_KNOWN was lost. */
+static const struct hr_task tasks[] = {{RANK_A, 21},	  {RANK_A, 22},	  {LOADS_A, 31},
+				       {VALIDATES_A, 41}, {RANK_B, 51},	  {LOADS_B, 61},
+				       {BEFORE_EXEC, 71}, {NOT_KNOWN, 81}};
 #define TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
 struct wide {
@@ -332,6 +332,18 @@ static void send_records(struct wide *w)
 	fixture__send(&w->s, &frame);
 }
 
+/* The operations of NOT_KNOWN, or the others. */
+static void send_batch(struct wide *w, bool not_known)
+{
+	static struct hr_event some[EVENTS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n; i++)
+		if ((tasks[w->events[i].task].proc == NOT_KNOWN) == not_known)
+			some[n++] = w->events[i];
+	fixture__send_events(&w->s, some, n, tasks, TASKS);
+}
+
 static void send_operations(struct wide *w)
 {
 	for (uint16_t op = HR_OP_FIRST; op < OPS_END; op++)
@@ -339,7 +351,8 @@ static void send_operations(struct wide *w)
 			if (hr_op_info(op)->class != HR_CLASS_HOOK)
 				add_event(w, op, round);
 	qsort(w->events, w->n, sizeof(*w->events), by_end);
-	fixture__send_events(&w->s, w->events, w->n, tasks, TASKS);
+	send_batch(w, false);
+	send_batch(w, true); /* a batch may be skipped if its processes do not matter */
 	for (uint64_t window = 0; window < 6; window++)
 		send_rollups(w, window);
 	send_records(w);
