@@ -14,6 +14,7 @@
 struct fixture__stream {
 	struct hr_writer *writer;
 	uint64_t late_ns; /* later begin of the job than on other nodes */
+	unsigned node;	  /* of fixture__job_on(): 0 or 1 */
 };
 
 char *fixture__make_folder(void); /* of a store without streams */
@@ -36,5 +37,9 @@ void fixture__send_regions(struct fixture__stream *s, struct hr_regions *r); /* 
 
 /* A group's setup: a store of one job, a, on one node, opened as `fix`. `fill` sends what it consists of, but its begin and end. */
 int fixture__one_job(void **state, uint32_t ranks, void (*fill)(struct fixture__stream *));
+
+/* The same, on one or two nodes. */
+int fixture__job_on(void **state, unsigned nodes, uint32_t ranks,
+		    void (*fill)(struct fixture__stream *));
 
 #endif

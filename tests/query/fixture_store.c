@@ -489,18 +489,29 @@ struct hr_writer *fixture_start_run(const char *store)
 	return s.writer;
 }
 
-int fixture__one_job(void **state, uint32_t ranks, void (*fill)(struct fixture__stream *))
+int fixture__job_on(void **state, unsigned nodes, uint32_t ranks,
+		    void (*fill)(struct fixture__stream *))
 {
+	static const char *const names[] = {"n1", "n2"};
 	char *store = fixture__make_folder();
-	struct fixture__stream s;
 
-	fixture__open_stream(&s, store, "a", "n1");
-	fixture__send_job(&s, "ended", ranks);
-	fixture__send_paths(&s);
-	fill(&s);
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	for (unsigned node = 0; node < nodes; node++) {
+		struct fixture__stream s;
+
+		fixture__open_stream(&s, store, "a", names[node]);
+		s.node = node;
+		fixture__send_job(&s, "ended", ranks);
+		fixture__send_paths(&s);
+		fill(&s);
+		fixture__send_end(&s);
+		assert_int_equal(hr_writer_close(s.writer), 0);
+	}
 	fixture_open(&fix, store, NULL);
 	*state = store;
 	return 0;
+}
+
+int fixture__one_job(void **state, uint32_t ranks, void (*fill)(struct fixture__stream *))
+{
+	return fixture__job_on(state, 1, ranks, fill);
 }

@@ -241,6 +241,12 @@ static void send_processes(struct fixture__stream *s, uint64_t end)
 	fixture__send(s, &frame);
 }
 
+/* Nodes number the same mounts differently. */
+static uint32_t mount_id(const struct fixture__stream *s, bool scratch)
+{
+	return scratch == (s->node == 0) ? 4 : 3;
+}
+
 static void send_files(struct fixture__stream *s)
 {
 	Headrace__Path rows[FILES_MAX], *list[FILES_MAX];
@@ -259,12 +265,12 @@ static void send_files(struct fixture__stream *s)
 		rows[i].id = i + 1;
 		rows[i].hash = 1000 + i;
 		rows[i].path = (ProtobufCBinaryData){strlen(names[i]), (uint8_t *)names[i]};
-		rows[i].mount = scratch ? 2 : 1;
+		rows[i].mount = mount_id(s, scratch);
 		list[i] = &rows[i];
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		headrace__mount__init(&mounts[i]);
-		mounts[i].id = i + 1;
+		mounts[i].id = mount_id(s, i == 1);
 		mounts[i].fs_type = "nfs4";
 	}
 	mounts[0].path = FIX_BYTES("/data");
@@ -324,6 +330,7 @@ void loader_job_fill(struct fixture__stream *s)
 void loader_job_usual(void)
 {
 	plan.on_scratch = NULL;
+	plan.nodes = 1;
 	plan.serial = plan.hidden = plan.epoch = plan.killed = plan.linked = false;
 	plan.busy = plan.quota_milli = plan.others = 0;
 	plan.step_ns = STEP_NS;

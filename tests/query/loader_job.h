@@ -39,7 +39,7 @@ enum extra {
 };
 
 struct loader_job {
-	unsigned files, passes;
+	unsigned files, passes, nodes; /* each node does the same */
 	/* Decides what sample `i` of pass `pass` does, and which file of `files` it uses. */
 	struct sample (*sample)(unsigned pass, unsigned i, unsigned worker, unsigned *file);
 	bool (*on_scratch)(unsigned file); /* else on /data */
@@ -61,7 +61,7 @@ extern struct loader_job plan;
 /* What is usual, where nothing else is said; `files`, `passes` and `sample` are left. */
 void loader_job_usual(void);
 
-/* For fixture__one_job(): sends what the job consists of. */
+/* For fixture__job_on(): sends what the job consists of. */
 void loader_job_fill(struct fixture__stream *s);
 
 #endif

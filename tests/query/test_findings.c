@@ -51,7 +51,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 	plan.sample = sample;
 	plan.files = files;
 	plan.passes = passes;
-	assert_int_equal(fixture__one_job(&state, 0, loader_job_fill), 0);
+	assert_int_equal(fixture__job_on(&state, plan.nodes, 0, loader_job_fill), 0);
 	fixture_expect(&fix, "SELECT cause, object, mount, worker FROM findings WHERE number = 1",
 		       finding);
 	if (plan.busy > 0) {
@@ -150,6 +150,20 @@ static struct sample one_mount(unsigned pass, unsigned i, unsigned worker, unsig
 	struct sample s = quick_sample(pass, i, worker, file);
 
 	s.read_ns = is_odd(*file) ? 40 * MS : s.read_ns;
+	return s;
+}
+
+static bool is_late(unsigned file)
+{
+	return file >= 20;
+}
+
+/* The last file of a node and the first of the next one lie on mounts with the same number. */
+static struct sample one_of_two_mounts(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.read_ns = is_late(*file) ? 40 * MS : s.read_ns;
 	return s;
 }
 
@@ -274,6 +288,9 @@ static void files_and_mounts(void **state)
 	expect(one_file, 40, 2, "slow_file,/data/set/f07,/data,\n");
 	plan.on_scratch = is_odd;
 	expect(one_mount, 40, 2, "slow_mount,/scratch/set/,/scratch,\n");
+	plan.on_scratch = is_late;
+	plan.nodes = 2;
+	expect(one_of_two_mounts, 40, 2, "slow_mount,/scratch/set/,/scratch,\n");
 	expect(cold, 40, 3, "cold_cache,/data/set/,/data,\n");
 }
 
