@@ -155,6 +155,17 @@ class Log(Exported):
         self.assertEqual((log.partial, log.metadata["headrace_accesses_without_offset"]), ({"DXT_POSIX"}, "1"))
         self.assertIn("note: the log has no DXT segments of the reads and writes with an unknown offset: 1\n", message)
 
+    def test_a_copy_to_a_pipe(self):
+        """All of its time is that of the file: the pipe has no record."""
+        self.folder.fill(1, 5000)
+        copy = f"import os; os.splice(os.open('{self.folder.data}/f000', os.O_RDONLY), os.pipe()[1], 5000)"
+        traced = self.headrace([harness.PYTHON, "-S", "-c", copy], options=("--include", self.folder.data))
+        log = darshan_log.Log(self.export(traced))
+        record = self.by_name(log, log.posix)["f000"]
+        took = float(traced.value("SELECT dur_ns / 1e9 FROM events WHERE op = 'splice'"))
+        self.assertEqual((record["READS"], record["BYTES_READ"]), (1, 5000))
+        self.assertAlmostEqual(record["F_READ_TIME"], took, 7)
+
 
 class Ranks(Exported):
     def test_records_of_all_ranks(self):
