@@ -42,7 +42,7 @@ struct hr_place {
 	 * + 1.
 	 */
 	uint32_t refs;
-	uint32_t tid; /* of the last call that used the position */
+	uint32_t tid;	 /* of the last call that used the position */
 	uint64_t end_ns; /* of this call */
 };
 

@@ -15,6 +15,7 @@
 
 #include "cli/compare/compare.h"
 #include "tests/compare/made_runs.h"
+#include "tests/query/fixture.h"
 
 #define GATES 6u
 
@@ -113,24 +114,8 @@ static void print_all(FILE *to)
 
 static void all_answers(void **state)
 {
-	static char should[1 << 18];
-	char *is = NULL;
-	size_t bytes;
-	FILE *to = open_memstream(&is, &bytes), *from = fopen(HR_COMPARED, "re");
-
 	(void)state;
-	assert_non_null(from);
-	assert_true(fread(should, 1, sizeof(should) - 1, from) > 0);
-	fclose(from);
-	print_all(to);
-	fclose(to);
-	for (size_t i = 0, line = 1; i <= strlen(should); i++) {
-		if (is[i] != should[i])
-			fail_msg("%s, line %zu:\n--- is\n%.500s\n--- should be\n%.500s",
-				 HR_COMPARED, line, is + i, should + i);
-		line += is[i] == '\n';
-	}
-	free(is);
+	fixture_compare(HR_COMPARED, print_all);
 }
 
 /* A condition of --fail-on holds for a change that is larger than its limit, and than the noise. */

@@ -194,12 +194,9 @@ static void test_not_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),
-	    cmocka_unit_test(test_byte_order_mark),
-	    cmocka_unit_test(test_members),
-	    cmocka_unit_test(test_many_small_members),
-	    cmocka_unit_test(test_cut),
-	    cmocka_unit_test(test_not_files),
+	    cmocka_unit_test(test_plain),   cmocka_unit_test(test_byte_order_mark),
+	    cmocka_unit_test(test_members), cmocka_unit_test(test_many_small_members),
+	    cmocka_unit_test(test_cut),	    cmocka_unit_test(test_not_files),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -223,6 +223,18 @@ void fixture_same(const char *path, const char *is)
 	free(should);
 }
 
+void fixture_compare(const char *path, void (*print)(FILE *to))
+{
+	char *is;
+	size_t bytes;
+	FILE *to = open_memstream(&is, &bytes);
+
+	print(to);
+	fclose(to);
+	fixture_same(path, is);
+	free(is);
+}
+
 char *fixture_refused(struct fixture *f, const char *sql, int error)
 {
 	char *text, *said = NULL;

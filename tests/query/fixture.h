@@ -73,6 +73,7 @@ void fixture_print(struct fixture *f, FILE *to, const char *name, const char *a,
 
 /* Asserts that a text is the content of a file. */
 void fixture_same(const char *path, const char *is);
+void fixture_compare(const char *path, void (*print)(FILE *to)); /* what this prints */
 
 /* Asserts that the answer is `expected`. */
 void fixture_expect(struct fixture *f, const char *sql, const char *expected);

@@ -212,28 +212,16 @@ static void print_answers(FILE *to)
 	train_free(t);
 }
 
-static void compare_with(const char *path, void (*print)(FILE *to))
-{
-	char *is;
-	size_t bytes;
-	FILE *to = open_memstream(&is, &bytes);
-
-	print(to);
-	fclose(to);
-	fixture_same(path, is);
-	free(is);
-}
-
 static void tables_look_as_expected(void **state)
 {
 	(void)state;
-	compare_with(HR_SHOWN, print_all);
+	fixture_compare(HR_SHOWN, print_all);
 }
 
 static void answers_are_as_expected(void **state)
 {
 	(void)state;
-	compare_with(HR_ANSWERS, print_answers);
+	fixture_compare(HR_ANSWERS, print_answers);
 }
 
 int main(int argc, char **argv)
