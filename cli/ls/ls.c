@@ -104,8 +104,10 @@ static void print_json(const struct ls *ls)
 static int list(struct ls *ls, bool json)
 {
 	uint64_t events_left = EVENTS_MAX;
+	bool whole = hr_runs_request_status(add_run, ls);
 
-	hr_runs_request_status(add_run, ls);
+	if (!whole)
+		hr_runs_report_missing();
 	hr_stores_sort(&ls->stores);
 	for (size_t i = 0; i < ls->stores.n; i++) {
 		if (!hr_array_reserve(ls->rows, ls->n, ls->room))
@@ -116,7 +118,7 @@ static int list(struct ls *ls, bool json)
 		print_json(ls);
 	else if (ls->n > 0)
 		hr_ls_table(ls->rows, ls->n, hr_terminal_width(STDOUT_FILENO), stdout);
-	else
+	else if (whole)
 		hr_report("no stores, and no running job of yours" HR_HINT
 			  "`headrace run -- CMD` records CMD into a store; `headrace ls FOLDER` "
 			  "lists another folder");

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/runs.h"
 
+#include <errno.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "daemon/control/private.h"
 
-#define ANSWER_MS 3000
+#define ANSWER_MS 3000u
 
 struct runs_request {
 	hr_run_answer *answer;
 	void *arg;
 	const char *socket;
+	bool timed_out;
 };
 
 static void runs_answer(void *arg, Headrace__Control *m)
@@ -30,13 +33,22 @@ static void request_status(void *arg, const char *control)
 	if (hr_control_connect(control, &fd) < 0)
 		return;
 	q->socket = control;
-	hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, runs_answer, q, NULL);
+	q->timed_out |= hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, runs_answer,
+					   q, NULL) == -ETIMEDOUT;
 	close(fd);
 }
 
-void hr_runs_request_status(hr_run_answer *answer, void *arg)
+bool hr_runs_request_status(hr_run_answer *answer, void *arg)
 {
-	struct runs_request q = {answer, arg, NULL};
+	struct runs_request q = {answer, arg, NULL, false};
 
 	hr_private_each(request_status, &q);
+	return !q.timed_out;
+}
+
+void hr_runs_report_missing(void)
+{
+	hr_report("a run of yours is missing here: its headraced did not answer within %u s" HR_HINT
+		  "the machine is busy, or the process is stopped; ask again",
+		  ANSWER_MS / 1000);
 }

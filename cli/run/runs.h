@@ -7,12 +7,20 @@
 #ifndef HEADRACE_CLI_RUN_RUNS_H
 #define HEADRACE_CLI_RUN_RUNS_H
 
+#include <stdbool.h>
+
 #include "daemon/control/control.h"
 
 /* Called with the `job_status` of a run. It can keep the body (hr_control_keep). */
 typedef void hr_run_answer(void *arg, const char *socket, Headrace__Control *m);
 
-/* Requests the status of each run, with a time limit. A run may answer twice (hr_private_each). */
-void hr_runs_request_status(hr_run_answer *answer, void *arg);
+/*
+ * Requests the status of each run, with a time limit. A run may answer twice (hr_private_each).
+ * False: a headraced did not answer in time.
+ */
+bool hr_runs_request_status(hr_run_answer *answer, void *arg);
+
+/* Reports that a run is missing in what a command shows. */
+void hr_runs_report_missing(void);
 
 #endif

@@ -470,8 +470,8 @@ static int status_request(const char *socket, bool alone, struct status_view *s)
 		if (r < 0)
 			return r;
 	}
-	if (!alone)
-		hr_runs_request_status(add_run, s);
+	if (!alone && !hr_runs_request_status(add_run, s))
+		hr_runs_report_missing();
 	if (r < 0 && (s->n == 0 || !hr_service_is_absent(r)))
 		return hr_service_report_absent(socket, r);
 	return 0;

@@ -24,6 +24,7 @@ struct top_search {
 	const char *job; /* id or name of the job; NULL: any job of the caller */
 	const char *socket;
 	bool private;
+	bool incomplete; /* a headraced did not answer in time */
 	struct found_service *v;
 	size_t n;
 	struct hr_near near; /* jobs of the caller with a name similar to `job` */
@@ -113,6 +114,10 @@ static void report_choice(const struct top_search *s)
 
 static int report_none(const struct top_search *s, const char *socket, int r)
 {
+	if (s->incomplete) {
+		hr_runs_report_missing();
+		return HR_EXIT_NO_SERVICE;
+	}
 	if (s->job)
 		hr_report(
 		    "no running job of yours on this machine is %s%s", hr_near_text(&s->near).s,
@@ -136,9 +141,10 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 	if (!s.v)
 		return EXIT_FAILURE;
 	r = request_jobs(&s, service);
+	s.incomplete = r == -ETIMEDOUT;
 	s.private = true;
 	if (!socket)
-		hr_runs_request_status(add_run, &s);
+		s.incomplete |= !hr_runs_request_status(add_run, &s);
 	if (s.n == 0) {
 		status = report_none(&s, service, r);
 	} else if (same_job(&s)) {

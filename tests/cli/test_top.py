@@ -175,6 +175,21 @@ class Choice(Top):
         third.communicate()
         self.finish(first)
 
+    def test_one_that_does_not_answer(self):
+        """Nothing is known of its job, which is not the same as no job."""
+        process = self.stuck()
+        for pid in self.daemons("private") + self.daemons("worker"):
+            self.addCleanup(harness.resume, pid)
+            os.kill(pid, signal.SIGSTOP)
+        for words, status in (("top", "--count", "1"), 69), (("ls", self.data), 0):
+            done = self.headrace(*words, env=self.here)
+            self.assertEqual((done.returncode, done.stdout), (status, ""))
+            self.assertIn("headrace: a run of yours is missing here: its headraced did not answer within 3 s", done.stderr)
+            self.assertNotIn("no running job", done.stderr)
+        for pid in self.daemons("private") + self.daemons("worker"):
+            os.kill(pid, signal.SIGCONT)
+        self.finish(process)
+
     def test_lines_end_with_the_job(self):
         process = self.stuck()
         lines = os.path.join(self.dir, "lines")
