@@ -330,10 +330,11 @@ static int count_events(struct hr_export *x, const struct hr_walk_stream *ws,
 	struct hr_walk_events *e;
 	struct hr_walk_batch b;
 	uint32_t n_files;
-	int r = room->paths ? hr_stream_files(ws->s, &n_files) : 0;
+	int r;
 
-	if (r == 0)
-		r = hr_walk_events_new(ws, room->paths ? HR_COL_BIT(HR_COL_FILE) : 0, &e);
+	if (room->paths && (r = hr_stream_files(ws->s, &n_files)) < 0)
+		return r;
+	r = hr_walk_events_new(ws, room->paths ? HR_COL_BIT(HR_COL_FILE) : 0, &e);
 	if (r < 0)
 		return r;
 	while (r == 0 && (r = hr_walk_events_next(e, &b)) > 0) {

@@ -171,28 +171,39 @@ static void send_paths(struct wide *w)
 
 /* ---- operations and their sums ---- */
 
+/* A time from 0 to this; C does not say in which order a sum calls below(). */
+static uint64_t below_ms(struct wide *w, uint64_t n)
+{
+	uint64_t ms = below(w, n);
+
+	return ms * MS + below(w, MS);
+}
+
+static int64_t moved(struct wide *w, struct hr_event *e)
+{
+	e->asked = 1 + below(w, 5) * 4096;
+	e->asked += below(w, 3000);
+	e->offset = (int64_t)below(w, 1000) * 4096;
+	e->offset += (int64_t)below(w, 2);
+	return (int64_t)(e->asked - below(w, 2) * (e->asked / 3));
+}
+
 static void add_event(struct wide *w, uint16_t op, unsigned round)
 {
 	const struct hr_op_info *info = hr_op_info(op);
 	struct hr_event *e = &w->events[w->n++];
-	bool moves = info->bytes_rule != HR_BYTES_NONE;
 
 	assert_true(w->n <= EVENTS);
-	*e = (struct hr_event){
-	    .start_ns = FIX_BOOT_NS + (100 + below(w, 39000)) * MS + below(w, MS),
-	    .dur_ns = (1 + below(w, 9)) << below(w, 22),
-	    .task = (uint32_t)below(w, TASKS),
-	    .op = op,
-	    .file = 1 + (uint32_t)below(w, FILES),
-	    .fd = 3 + (int32_t)below(w, 60),
-	    .offset = HR_OFFSET_NONE,
-	    .asked = HR_ASKED_NONE,
-	    .flags = info->bytes_rule == HR_BYTES_ITEMS ? 4 : (uint32_t)below(w, 9)};
-	if (moves) {
-		e->asked = 1 + below(w, 5) * 4096 + below(w, 3000);
-		e->offset = (int64_t)(below(w, 1000) * 4096 + below(w, 2));
-		e->ret = (int64_t)(e->asked - below(w, 2) * (e->asked / 3));
-	}
+	*e = (struct hr_event){.op = op, .offset = HR_OFFSET_NONE, .asked = HR_ASKED_NONE};
+	e->start_ns = FIX_BOOT_NS + 100 * MS + below_ms(w, 39000);
+	e->dur_ns = 1 + below(w, 9);
+	e->dur_ns <<= below(w, 22);
+	e->task = (uint32_t)below(w, TASKS);
+	e->file = 1 + (uint32_t)below(w, FILES);
+	e->fd = 3 + (int32_t)below(w, 60);
+	e->flags = info->bytes_rule == HR_BYTES_ITEMS ? 4 : (uint32_t)below(w, 9);
+	if (info->bytes_rule != HR_BYTES_NONE)
+		e->ret = moved(w, e);
 	if (hr_op_copies(op) || info->class == HR_CLASS_META)
 		e->file2 = 1 + (uint32_t)below(w, FILES);
 	if (round == 0 && below(w, 3) == 0)
@@ -368,20 +379,23 @@ static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
 	static const char *const categories[] = {"", "nvtx", "io"};
 	const char *name = names[below(w, 4)], *domain = domains[below(w, 4)],
 		   *category = categories[below(w, 3)];
+	unsigned step = (unsigned)below(w, 4) * 100, n = (unsigned)below(w, 1000);
 	char args[128];
 	struct hr_region g = {.proc = of->proc,
 			      .tid = of->tid,
 			      .kind = kind,
-			      .depth = (uint32_t)below(w, 2),
-			      .count = below(w, 6) == 0 ? 2 + below(w, 9) : 1,
+			      .count = 1,
 			      .start_ns = FIX_BOOT_NS + start,
-			      .dur_ns = kind == HR_REGION_MARK ? 0 : dur,
-			      .step = below(w, 4) == 0 ? HR_REGION_UNKNOWN : below(w, 50),
-			      .epoch = below(w, 3) == 0 ? HR_REGION_UNKNOWN : below(w, 4),
-			      .open = below(w, 15) == 0};
+			      .dur_ns = kind == HR_REGION_MARK ? 0 : dur};
 
-	snprintf(args, sizeof(args), "{\"path\":\"/scratch/run7/step=%u/model.pt\",\"n\":%u}",
-		 (unsigned)below(w, 4) * 100, (unsigned)below(w, 1000));
+	g.depth = (uint32_t)below(w, 2);
+	if (below(w, 6) == 0)
+		g.count = 2 + below(w, 9);
+	g.step = below(w, 4) == 0 ? HR_REGION_UNKNOWN : below(w, 50);
+	g.epoch = below(w, 3) == 0 ? HR_REGION_UNKNOWN : below(w, 4);
+	g.open = below(w, 15) == 0;
+	snprintf(args, sizeof(args), "{\"path\":\"/scratch/run7/step=%u/model.pt\",\"n\":%u}", step,
+		 n);
 	assert_int_equal(hr_regions_text(r, name, strlen(name), &g.name), 0);
 	assert_int_equal(hr_regions_text(r, domain, strlen(domain), &g.domain), 0);
 	assert_int_equal(hr_regions_text(r, category, strlen(category), &g.category), 0);
@@ -404,7 +418,7 @@ static void send_regions(struct wide *w)
 		for (unsigned i = 0; i < 40; i++) {
 			uint32_t kind = HR_REGION_RANGE + i % HR_REGION_RESTORE;
 			bool holds = kind == HR_REGION_STEP || kind == HR_REGION_EPOCH;
-			uint64_t dur = (1 + below(w, 700)) * MS + below(w, MS);
+			uint64_t dur = MS + below_ms(w, 700);
 
 			add_region(w, r, kind, &tasks[t], at, holds ? 8 * dur : dur);
 			at += (holds ? MS : dur) + below(w, 200 * MS);
