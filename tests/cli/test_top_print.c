@@ -24,7 +24,7 @@
 
 enum { PROCESSES = 7, ROWS = 12, MOUNTS = 2, FILES = 3, USES = 4, FLIGHTS = 3 };
 
-/* A job with two ranks, their workers, and a process without rank, in two pictures; no two numbers are equal. */
+/* A picture of a job with two ranks, their workers, and a process without rank. */
 struct picture {
 	Headrace__LiveJob job;
 	Headrace__LiveProcess process[PROCESSES], *processes[PROCESSES];

@@ -67,7 +67,10 @@ char *fixture_named(struct fixture *f, const char *name, char *a, char *b, char 
 /* The error text of a statement that must be refused with `error`; the caller frees it. */
 char *fixture_refused(struct fixture *f, const char *sql, int error);
 
-/* Prints the first `most` rows of an answer of a named query, and a hash of the others; numbers have at most 9 digits. */
+/*
+ * Prints the first `most` rows of an answer of a named query, and a hash of the others. Numbers have
+ * at most 9 digits.
+ */
 void fixture_print(struct fixture *f, FILE *to, const char *name, const char *a, const char *b,
 		   unsigned most);
 

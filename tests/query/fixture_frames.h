@@ -22,6 +22,11 @@ void fixture__open_stream(struct fixture__stream *s, const char *store, const ch
 			  const char *node);
 void fixture__send(struct fixture__stream *s, Headrace__Frame *frame);
 
+#define FIX_ROWS 128u /* most rows of these */
+void fixture__send_process_rows(struct fixture__stream *s, Headrace__Process *rows, size_t n);
+void fixture__send_path_rows(struct fixture__stream *s, Headrace__Path *rows, size_t n,
+			     Headrace__Mount *mounts, size_t n_mounts);
+
 void fixture__send_job(struct fixture__stream *s, char *state, uint32_t ranks);
 
 /* proc 1: first_rank; proc 2: its worker 3; proc 3: no rank */

@@ -104,19 +104,13 @@ static void send_recorded(struct fixture__stream *s)
 /* A library whose work is out of sight, in a folder that is excluded by default. */
 static void send_library(struct fixture__stream *s)
 {
-	Headrace__Path row = HEADRACE__PATH__INIT, *list[] = {&row};
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path row = HEADRACE__PATH__INIT;
 
 	row.id = 6;
 	row.hash = 2000;
 	row.path = FIX_BYTES("/usr/local/lib/libaws-c-s3.so.0");
 	row.scope = 1;
-	paths.n_rows = 1;
-	paths.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	fixture__send(s, &frame);
+	fixture__send_path_rows(s, &row, 1, NULL, 0);
 }
 
 char *fixture_make_probed(void)

@@ -82,12 +82,26 @@ void fixture__send_job(struct fixture__stream *s, char *state, uint32_t ranks)
 	fixture__send(s, &frame);
 }
 
-void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank)
+void fixture__send_process_rows(struct fixture__stream *s, Headrace__Process *rows, size_t n)
 {
-	Headrace__Process rows[3], *list[3] = {&rows[0], &rows[1], &rows[2]};
-	Headrace__Excluded excluded[2], *left_out[2] = {&excluded[0], &excluded[1]};
+	Headrace__Process *list[FIX_ROWS];
 	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	assert_in_range(n, 1, FIX_ROWS);
+	for (size_t i = 0; i < n; i++)
+		list[i] = &rows[i];
+	processes.n_rows = n;
+	processes.rows = list;
+	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
+	frame.processes = &processes;
+	fixture__send(s, &frame);
+}
+
+void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank)
+{
+	Headrace__Process rows[3];
+	Headrace__Excluded excluded[2], *left_out[2] = {&excluded[0], &excluded[1]};
 
 	for (unsigned i = 0; i < 3; i++) {
 		headrace__process__init(&rows[i]);
@@ -117,10 +131,29 @@ void fixture__send_processes(struct fixture__stream *s, uint32_t first_rank)
 	rows[0].excluded = left_out;
 	rows[1].n_excluded = 1;
 	rows[1].excluded = left_out + 1;
-	processes.n_rows = 3;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
+	fixture__send_process_rows(s, rows, 3);
+}
+
+void fixture__send_path_rows(struct fixture__stream *s, Headrace__Path *rows, size_t n,
+			     Headrace__Mount *mounts, size_t n_mounts)
+{
+	Headrace__Path *list[FIX_ROWS];
+	Headrace__Mount *mount_list[FIX_ROWS];
+	Headrace__Paths paths = HEADRACE__PATHS__INIT;
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	assert_in_range(n, 1, FIX_ROWS);
+	assert_in_range(n_mounts, 0, FIX_ROWS);
+	for (size_t i = 0; i < n; i++)
+		list[i] = &rows[i];
+	for (size_t i = 0; i < n_mounts; i++)
+		mount_list[i] = &mounts[i];
+	paths.n_rows = n;
+	paths.rows = list;
+	paths.n_mounts = n_mounts;
+	paths.mounts = mount_list;
+	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
+	frame.paths = &paths;
 	fixture__send(s, &frame);
 }
 
@@ -135,10 +168,8 @@ void fixture__send_paths(struct fixture__stream *s)
 	    {"/scratch/ckpt/model-20.pt", 25, 2, 0}, {"/data/odd\n\xff\\1", 13, 1, 0},
 	    {"/usr/lib/python3/os.py", 22, 0, 1},
 	};
-	Headrace__Path rows[5], *list[5];
-	Headrace__Mount mounts[2], *mount_list[2] = {&mounts[0], &mounts[1]};
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path rows[5];
+	Headrace__Mount mounts[2];
 
 	for (unsigned i = 0; i < 5; i++) {
 		headrace__path__init(&rows[i]);
@@ -147,7 +178,6 @@ void fixture__send_paths(struct fixture__stream *s)
 		rows[i].path = (ProtobufCBinaryData){files[i].bytes, (uint8_t *)files[i].text};
 		rows[i].mount = files[i].mount;
 		rows[i].scope = files[i].scope;
-		list[i] = &rows[i];
 	}
 	headrace__mount__init(&mounts[0]);
 	mounts[0].id = 1;
@@ -157,13 +187,7 @@ void fixture__send_paths(struct fixture__stream *s)
 	mounts[1].id = 2;
 	mounts[1].path = FIX_BYTES("/scratch");
 	mounts[1].fs_type = "xfs";
-	paths.n_rows = 5;
-	paths.rows = list;
-	paths.n_mounts = 2;
-	paths.mounts = mount_list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	fixture__send(s, &frame);
+	fixture__send_path_rows(s, rows, 5, mounts, 2);
 }
 
 /* ---- events ------------------------------------------------------------------------- */

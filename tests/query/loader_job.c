@@ -218,9 +218,7 @@ static uint64_t make_steps(uint64_t at)
 
 static void send_processes(struct fixture__stream *s, uint64_t end)
 {
-	Headrace__Process rows[1 + WORKERS], *list[1 + WORKERS];
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[1 + WORKERS];
 
 	for (unsigned i = 0; i < 1 + WORKERS; i++) {
 		headrace__process__init(&rows[i]);
@@ -232,13 +230,8 @@ static void send_processes(struct fixture__stream *s, uint64_t end)
 		rows[i].end_ns = FIX_BOOT_NS + end;
 		rows[i].parent_proc = i > 0 ? TRAINS : 0;
 		rows[i].worker_plus1 = i;
-		list[i] = &rows[i];
 	}
-	processes.n_rows = 1 + WORKERS;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, 1 + WORKERS);
 }
 
 /* Nodes number the same mounts differently. */
@@ -249,10 +242,8 @@ static uint32_t mount_id(const struct fixture__stream *s, bool scratch)
 
 static void send_files(struct fixture__stream *s)
 {
-	Headrace__Path rows[FILES_MAX], *list[FILES_MAX];
-	Headrace__Mount mounts[2], *mount_list[2] = {&mounts[0], &mounts[1]};
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path rows[FILES_MAX];
+	Headrace__Mount mounts[2];
 	char names[FILES_MAX][64];
 
 	for (unsigned i = 0; i < plan.files; i++) {
@@ -266,7 +257,6 @@ static void send_files(struct fixture__stream *s)
 		rows[i].hash = 1000 + i;
 		rows[i].path = (ProtobufCBinaryData){strlen(names[i]), (uint8_t *)names[i]};
 		rows[i].mount = mount_id(s, scratch);
-		list[i] = &rows[i];
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		headrace__mount__init(&mounts[i]);
@@ -275,13 +265,7 @@ static void send_files(struct fixture__stream *s)
 	}
 	mounts[0].path = FIX_BYTES("/data");
 	mounts[1].path = FIX_BYTES("/scratch");
-	paths.n_rows = plan.files;
-	paths.rows = list;
-	paths.n_mounts = 2;
-	paths.mounts = mount_list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	fixture__send(s, &frame);
+	fixture__send_path_rows(s, rows, plan.files, mounts, 2);
 }
 
 static int by_end(const void *a, const void *b)

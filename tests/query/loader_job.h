@@ -2,8 +2,8 @@
 /*
  * loader_job.h - a job that trains on batches of a DataLoader, whose every operation is known
  *
- * Purpose   Two workers make batches of one sample each. A sample opens a file, reads it, and computes or sleeps.
- *           Tests set `plan`, and compare what queries answer.
+ * Purpose   Two workers make batches of one sample each. A sample opens a file, reads it, and
+ *           computes or sleeps. Tests set `plan`, and compare what queries answer.
  * Owner     The test. Threads: one.
  */
 #ifndef HEADRACE_TESTS_QUERY_LOADER_JOB_H
@@ -58,7 +58,7 @@ struct loader_job {
 };
 extern struct loader_job plan;
 
-/* What is usual, where nothing else is said; `files`, `passes` and `sample` are left. */
+/* Sets all but `files`, `passes` and `sample` to their usual values. */
 void loader_job_usual(void);
 
 /* For fixture__job_on(): sends what the job consists of. */

@@ -80,9 +80,7 @@ static const struct write {
 
 static void send_processes(struct fixture__stream *s)
 {
-	Headrace__Process rows[3], *list[3];
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[3];
 
 	for (unsigned i = 0; i < 3; i++) {
 		headrace__process__init(&rows[i]);
@@ -90,21 +88,14 @@ static void send_processes(struct fixture__stream *s)
 		rows[i].pid = (int32_t)i + 1;
 		rows[i].rank_plus1 = i == 2 ? 2 : 1;
 		rows[i].worker_plus1 = i == 1;
-		list[i] = &rows[i];
 	}
-	processes.n_rows = 3;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, 3);
 }
 
 static void send_files(struct fixture__stream *s)
 {
-	Headrace__Path rows[FILES], *list[FILES];
-	Headrace__Mount mount, *mounts[] = {&mount};
-	Headrace__Paths message = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path rows[FILES];
+	Headrace__Mount mount;
 
 	for (unsigned i = 0; i < FILES; i++) {
 		headrace__path__init(&rows[i]);
@@ -113,19 +104,12 @@ static void send_files(struct fixture__stream *s)
 		rows[i].path =
 		    (ProtobufCBinaryData){strlen(paths[i]), (uint8_t *)(uintptr_t)paths[i]};
 		rows[i].mount = 1;
-		list[i] = &rows[i];
 	}
 	headrace__mount__init(&mount);
 	mount.id = 1;
 	mount.path = FIX_BYTES("/out");
 	mount.fs_type = "xfs";
-	message.n_rows = FILES;
-	message.rows = list;
-	message.n_mounts = 1;
-	message.mounts = mounts;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &message;
-	fixture__send(s, &frame);
+	fixture__send_path_rows(s, rows, FILES, &mount, 1);
 }
 
 static void send_events(struct fixture__stream *s)

@@ -34,9 +34,7 @@ static const uint32_t ids[] = {1, 7, 0xf0000000, 0xffffffff};
 
 static void send_names(struct fixture__stream *s)
 {
-	Headrace__Path rows[N_IDS], *list[N_IDS];
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path rows[N_IDS];
 	char text[N_IDS][16];
 
 	for (size_t i = 0; i < N_IDS; i++) {
@@ -45,13 +43,8 @@ static void send_names(struct fixture__stream *s)
 		rows[i].hash = 1000 + i;
 		rows[i].path.len = (size_t)snprintf(text[i], sizeof(text[i]), "/data/f%zu", i);
 		rows[i].path.data = (uint8_t *)text[i];
-		list[i] = &rows[i];
 	}
-	paths.n_rows = N_IDS;
-	paths.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	fixture__send(s, &frame);
+	fixture__send_path_rows(s, rows, N_IDS, NULL, 0);
 }
 
 /* One read of each file, and one of a file that has no name. */

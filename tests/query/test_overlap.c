@@ -33,22 +33,15 @@ static const struct {
 
 static void send_processes(struct fixture__stream *s)
 {
-	Headrace__Process rows[3], *list[3];
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[3];
 
 	for (unsigned i = 0; i < 3; i++) {
 		headrace__process__init(&rows[i]);
 		rows[i].proc = i + 1;
 		rows[i].pid = (int32_t)i + 1;
 		rows[i].rank_plus1 = i == 0;
-		list[i] = &rows[i];
 	}
-	processes.n_rows = 3;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, 3);
 }
 
 static void add(struct hr_regions *r, uint64_t proc, uint32_t kind, uint64_t start_ms,

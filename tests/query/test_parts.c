@@ -94,9 +94,7 @@ static void send_regions(struct fixture__stream *s)
 
 static void send_processes(struct fixture__stream *s)
 {
-	Headrace__Process rows[PROCESSES], *list[PROCESSES];
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[PROCESSES];
 
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		headrace__process__init(&rows[i]);
@@ -107,13 +105,8 @@ static void send_processes(struct fixture__stream *s)
 		rows[i].parent_proc = i > 0 ? TRAINS : 0;
 		rows[i].rank_plus1 = 1;
 		rows[i].worker_plus1 = i;
-		list[i] = &rows[i];
 	}
-	processes.n_rows = PROCESSES;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, PROCESSES);
 }
 
 static void send_events(struct fixture__stream *s)

@@ -93,9 +93,7 @@ static void train(uint32_t rank)
 
 static void fill(struct fixture__stream *s)
 {
-	Headrace__Process rows[2], *list[2] = {&rows[0], &rows[1]};
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[2];
 
 	for (uint32_t i = 0; i < 2; i++) {
 		headrace__process__init(&rows[i]);
@@ -105,11 +103,7 @@ static void fill(struct fixture__stream *s)
 		rows[i].end_ns = FIX_BOOT_NS + 500 * UNIT;
 		rows[i].rank_plus1 = i + 1;
 	}
-	processes.n_rows = 2;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, 2);
 	assert_int_equal(hr_regions_new(&regions), 0);
 	for (uint32_t rank = 0; rank < 2; rank++)
 		(saves_in_step ? save_in_step : backward ? compute : train)(rank);

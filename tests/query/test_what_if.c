@@ -91,9 +91,7 @@ static void send_regions(struct fixture__stream *s)
 
 static void fill(struct fixture__stream *s)
 {
-	Headrace__Process rows[2], *list[2] = {&rows[0], &rows[1]};
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[2];
 
 	for (unsigned i = 0; i < 2; i++) {
 		headrace__process__init(&rows[i]);
@@ -104,11 +102,7 @@ static void fill(struct fixture__stream *s)
 		rows[i].parent_proc = i > 0 ? TRAINS : 0;
 		rows[i].worker_plus1 = i;
 	}
-	processes.n_rows = 2;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, 2);
 	send_regions(s);
 }
 

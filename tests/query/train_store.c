@@ -194,9 +194,7 @@ static void send_processes(struct fixture__stream *s)
 	static const struct {
 		uint32_t rank_plus1, worker_plus1;
 	} known[] = {{1, 0}, {1, 1}, {1, 2}, {2, 0}, {3, 0}, {0, 0}};
-	Headrace__Process rows[6], *list[6];
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[6];
 
 	for (unsigned i = 0; i < 6; i++) {
 		headrace__process__init(&rows[i]);
@@ -205,13 +203,8 @@ static void send_processes(struct fixture__stream *s)
 		rows[i].start_ns = FIX_BOOT_NS;
 		rows[i].rank_plus1 = known[i].rank_plus1;
 		rows[i].worker_plus1 = known[i].worker_plus1;
-		list[i] = &rows[i];
 	}
-	processes.n_rows = 6;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(s, &frame);
+	fixture__send_process_rows(s, rows, 6);
 }
 
 static int by_end(const void *a, const void *b)

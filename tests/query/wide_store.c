@@ -8,16 +8,14 @@
 #include <cmocka.h>
 
 #include "common/cause.h"
-#include "common/hist.h"
 #include "common/ops.h"
+#include "common/rollup.h"
 #include "tests/query/fixture_frames.h"
 
-#define MS	  UINT64_C(1000000)
-#define WINDOW_NS UINT64_C(10000000000)
-#define FILES	  24u
-#define ROUNDS	  3u /* events of each operation */
-#define OPS_END	  512u
-#define EVENTS	  2000u
+#define MS     UINT64_C(1000000)
+#define FILES  24u
+#define ROUNDS 3u /* events of each operation */
+#define EVENTS 2000u
 
 enum {
 	LAUNCHER = 1,
@@ -32,7 +30,7 @@ enum {
 	NOT_KNOWN
 };
 
-/* Tasks of events: threads of the processes that do I/O. The frame that describes NOT_KNOWN was lost. */
+/* Tasks of events: threads of processes that do I/O. The frame that describes NOT_KNOWN was lost. */
 static const struct hr_task tasks[] = {{RANK_A, 21},	  {RANK_A, 22},	  {LOADS_A, 31},
 				       {VALIDATES_A, 41}, {RANK_B, 51},	  {LOADS_B, 61},
 				       {BEFORE_EXEC, 71}, {NOT_KNOWN, 81}};
@@ -40,7 +38,6 @@ static const struct hr_task tasks[] = {{RANK_A, 21},	  {RANK_A, 22},	  {LOADS_A,
 
 struct wide {
 	struct fixture__stream s;
-	unsigned node; /* 0 or 1 */
 	uint64_t seed;
 	struct hr_event events[EVENTS];
 	size_t n;
@@ -58,30 +55,27 @@ static void send_processes(struct wide *w)
 {
 	static const struct {
 		uint64_t parent, exec_of;
-		uint32_t rank_plus1, loader_plus1, loader_worker_plus1;
+		uint32_t rank_plus1, loader_plus1, worker_plus1;
 		char *rank_source, *exit;
 	} known[PROCS] = {
 	    [LAUNCHER] = {.exit = "3"},
 	    [RANK_A] = {LAUNCHER, BEFORE_EXEC, 1, 0, 0, "RANK", "SIGKILL"},
 	    [LOADS_A] = {RANK_A, 0, 1, 1, 1, "inherited", "0"},
-	    [VALIDATES_A] = {RANK_A, 0, 1, 2, 1, "inherited", ""},
+	    [VALIDATES_A] = {RANK_A, 0, 1, 2, 2, "inherited", ""},
 	    [RANK_B] = {LAUNCHER, 0, 2, 0, 0, "SLURM_PROCID", ""},
 	    [LOADS_B] = {RANK_B, 0, 2, 1, 1, "inherited", "SIGTERM"},
 	    [BEFORE_EXEC] = {LAUNCHER, 0, 1, 0, 0, "RANK", "exec"},
 	    [NOT_CHOSEN] = {LAUNCHER, 0, 2, 0, 0, "RANK", "0"},
 	};
-	Headrace__Process rows[PROCS], *list[PROCS];
+	Headrace__Process rows[PROCS];
 	Headrace__Excluded left_out = HEADRACE__EXCLUDED__INIT, *excluded[] = {&left_out};
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	uint32_t workers = 0;
 
 	for (uint32_t i = LAUNCHER; i < PROCS; i++) {
 		Headrace__Process *p = &rows[i];
 
 		headrace__process__init(p);
 		p->proc = i;
-		p->pid = (int32_t)(1000 * (w->node + 1) + i);
+		p->pid = (int32_t)(1000 * (w->s.node + 1) + i);
 		p->parent_proc = known[i].parent;
 		p->ppid = known[i].parent > 0 ? rows[known[i].parent].pid : 1;
 		p->exe =
@@ -92,14 +86,12 @@ static void send_processes(struct wide *w)
 		p->start_ns = FIX_BOOT_NS + 11 * i * MS;
 		p->end_ns = known[i].exit[0] != '\0' ? FIX_BOOT_NS + (40000 + 7 * i) * MS : 0;
 		p->exit = known[i].exit;
-		p->rank_plus1 = known[i].rank_plus1 > 0 ? known[i].rank_plus1 + 2 * w->node : 0;
+		p->rank_plus1 = known[i].rank_plus1 > 0 ? known[i].rank_plus1 + 2 * w->s.node : 0;
 		p->local_rank_plus1 = known[i].rank_plus1;
 		p->world_size = 4;
 		p->loader_plus1 = known[i].loader_plus1;
-		p->loader_worker_plus1 = known[i].loader_worker_plus1;
-		p->worker_plus1 = i == RANK_B ? (workers = 0) : 0;
-		if (known[i].loader_plus1 > 0)
-			p->worker_plus1 = ++workers;
+		p->loader_worker_plus1 = known[i].loader_plus1 > 0;
+		p->worker_plus1 = known[i].worker_plus1;
 		p->rank_source = known[i].rank_source != NULL ? known[i].rank_source : "";
 		p->uid = 1000;
 		p->deselected = i == NOT_CHOSEN;
@@ -107,17 +99,12 @@ static void send_processes(struct wide *w)
 		p->cpus = 4 + i % 3;
 		p->first_cpu = i;
 		p->cpu_quota_milli = i % 2 ? 1500 : 0;
-		list[i - 1] = p;
 	}
 	left_out.pattern = FIX_BYTES("/opt");
-	left_out.opens = 321 + w->node;
+	left_out.opens = 321 + w->s.node;
 	rows[LOADS_A].n_excluded = 1;
 	rows[LOADS_A].excluded = excluded;
-	processes.n_rows = PROCS - 1;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	fixture__send(&w->s, &frame);
+	fixture__send_process_rows(&w->s, rows + LAUNCHER, PROCS - 1);
 }
 
 /* Files of five groups; those of the last are read by Python itself. */
@@ -135,10 +122,8 @@ static void send_paths(struct wide *w)
 {
 	static char *const types[] = {"lustre", "nfs4", "tmpfs"};
 	static char *const roots[] = {"/data", "/scratch", "/dev/shm"};
-	Headrace__Path rows[FILES], *list[FILES];
-	Headrace__Mount mounts[3], *mount_list[3];
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Path rows[FILES];
+	Headrace__Mount mounts[3];
 	char names[FILES][48];
 
 	for (unsigned i = 0; i < FILES; i++) {
@@ -151,22 +136,14 @@ static void send_paths(struct wide *w)
 		rows[i].path = (ProtobufCBinaryData){n, (uint8_t *)names[i]};
 		rows[i].mount = groups[i % GROUPS].mount;
 		rows[i].scope = groups[i % GROUPS].scope;
-		list[i] = &rows[i];
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		headrace__mount__init(&mounts[i]);
 		mounts[i].id = i + 1;
 		mounts[i].path = (ProtobufCBinaryData){strlen(roots[i]), (uint8_t *)roots[i]};
 		mounts[i].fs_type = types[i];
-		mount_list[i] = &mounts[i];
 	}
-	paths.n_rows = FILES;
-	paths.rows = list;
-	paths.n_mounts = 3;
-	paths.mounts = mount_list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	fixture__send(&w->s, &frame);
+	fixture__send_path_rows(&w->s, rows, FILES, mounts, 3);
 }
 
 /* ---- operations and their sums ---- */
@@ -222,11 +199,6 @@ static int by_end(const void *a, const void *b)
 	return (ends[0] > ends[1]) - (ends[0] < ends[1]);
 }
 
-static uint32_t scope_of(const struct hr_event *e)
-{
-	return e->bits & HR_EV_SCOPE_RUNTIME ? 1 : 0;
-}
-
 static uint64_t bytes_of(const struct hr_event *e)
 {
 	uint64_t bytes = hr_bytes_moved(hr_op_info(e->op)->bytes_rule, e->ret, e->asked, e->flags);
@@ -242,20 +214,20 @@ static void send_rollups(struct wide *w, uint64_t window)
 	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
-	batch.window_start_ns = window * WINDOW_NS;
-	batch.window_ns = WINDOW_NS;
+	batch.window_start_ns = window * HR_WINDOW_NS;
+	batch.window_ns = HR_WINDOW_NS;
 	batch.rows = list;
 	for (size_t i = 0; i < w->n; i++) {
 		const struct hr_event *e = &w->events[i];
 		Headrace__Rollup *row = &rows[batch.n_rows];
 
-		if ((e->start_ns + e->dur_ns) / WINDOW_NS != window)
+		if ((e->start_ns + e->dur_ns) / HR_WINDOW_NS != window)
 			continue;
 		headrace__rollup__init(row);
 		row->proc = tasks[e->task].proc;
 		row->op = e->op;
 		row->mount = groups[(e->file - 1) % GROUPS].mount;
-		row->scope = scope_of(e);
+		row->scope = groups[(e->file - 1) % GROUPS].scope;
 		row->count = 1;
 		row->bytes = bytes_of(e);
 		row->errors = e->ret < 0;
@@ -357,7 +329,7 @@ static void send_batch(struct wide *w, bool not_known)
 
 static void send_operations(struct wide *w)
 {
-	for (uint16_t op = HR_OP_FIRST; op < OPS_END; op++)
+	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++)
 		for (unsigned round = 0; hr_op_info(op)->name != NULL && round < ROUNDS; round++)
 			if (hr_op_info(op)->class != HR_CLASS_HOOK)
 				add_event(w, op, round);
@@ -404,8 +376,8 @@ static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
 }
 
 /*
- * In each thread, one kind after the other, with pauses. A step or an epoch goes on while the next regions begin and
- * end, so it has waits, saves and other steps in it.
+ * In each thread, one kind after the other, with pauses. A step or an epoch contains the regions
+ * that follow: waits, saves and other steps.
  */
 static void send_regions(struct wide *w)
 {
@@ -502,9 +474,9 @@ static void make_node(const char *store, unsigned node)
 	struct wide *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
-	w->node = node;
 	w->seed = 70 + node;
 	fixture__open_stream(&w->s, store, "w", node == 0 ? "n1" : "n2");
+	w->s.node = node;
 	w->s.late_ns = node * 700 * MS;
 	fixture__send_job(&w->s, "running", 4);
 	send_processes(w);
