@@ -7,8 +7,6 @@
 #include "cli/cli.h"
 #include "daemon/control/private.h"
 
-#define ANSWER_MS 3000u
-
 struct runs_request {
 	hr_run_answer *answer;
 	void *arg;
@@ -33,8 +31,8 @@ static void request_status(void *arg, const char *control)
 	if (hr_control_connect(control, &fd) < 0)
 		return;
 	q->socket = control;
-	q->timed_out |= hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, runs_answer,
-					   q, NULL) == -ETIMEDOUT;
+	q->timed_out |= hr_control_request(fd, HR_RUNS_ANSWER_MS, HR_CONTROL(GET_STATUS), NULL,
+					   runs_answer, q, NULL) == -ETIMEDOUT;
 	close(fd);
 }
 
@@ -50,5 +48,5 @@ void hr_runs_report_missing(void)
 {
 	hr_report("a run of yours is missing here: its headraced did not answer within %u s" HR_HINT
 		  "the machine is busy, or the process is stopped; ask again",
-		  ANSWER_MS / 1000);
+		  HR_RUNS_ANSWER_MS / 1000);
 }

@@ -11,6 +11,8 @@
 
 #include "daemon/control/control.h"
 
+#define HR_RUNS_ANSWER_MS 3000u /* how long a command waits for the answer of a headraced */
+
 /* Called with the `job_status` of a run. It can keep the body (hr_control_keep). */
 typedef void hr_run_answer(void *arg, const char *socket, Headrace__Control *m);
 

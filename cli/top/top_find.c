@@ -13,7 +13,6 @@
 #include "common/text.h"
 
 #define FOUND_MAX 256u
-#define ANSWER_MS 3000
 
 struct found_service {
 	struct hr_top_source source;
@@ -73,7 +72,8 @@ static int request_jobs(struct top_search *s, const char *socket)
 	if (r < 0)
 		return r;
 	s->socket = socket;
-	r = hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, add_answer, s, NULL);
+	r = hr_control_request(fd, HR_RUNS_ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, add_answer, s,
+			       NULL);
 	close(fd);
 	return r == -EREMOTEIO ? 0 : r;
 }
