@@ -87,10 +87,23 @@ static struct hr_proc *parent_of(const struct hr_engine *e, const struct hr_proc
 static bool own_rank(const struct hr_engine *e, const struct hr_proc *p)
 {
 	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+	uint32_t rank = base ? base->id.rank_plus1 : p->id.base_was.rank_plus1;
 
-	if (p->id.inferred_plus1)
-		return true;
-	return p->id.env.rank_plus1 && !(base && base->id.rank_plus1 == p->id.env.rank_plus1);
+	return p->id.inferred_plus1 || (p->id.env.rank_plus1 && p->id.env.rank_plus1 != rank);
+}
+
+static struct hr_base base_of(const struct hr_engine *e, const struct hr_proc *p)
+{
+	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+
+	if (!base)
+		return p->id.base_was;
+	return (struct hr_base){
+	    .rank_plus1 = base->id.rank_plus1,
+	    .in_loader = base->id.env.loader_worker_plus1 != 0,
+	    .has_loaders = base->id.has_loaders,
+	    .has_workers = !base->id.wrapper && (!base->id.base || own_rank(e, base)),
+	};
 }
 
 /* Returns whether one launcher sets both variables: then their values belong together. */
@@ -153,15 +166,12 @@ const char *hr__rank_source(const struct hr_proc *p)
 
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p)
 {
-	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
-
-	return p->id.base && p->id.env.loader_worker_plus1 &&
-	       !(base && base->id.env.loader_worker_plus1);
+	return p->id.base && p->id.env.loader_worker_plus1 && !base_of(e, p).in_loader;
 }
 
 static bool needs_number(const struct hr_engine *e, const struct hr_proc *p)
 {
-	const struct hr_proc *base = p->id.base ? hr__proc_find(e, p->id.base) : NULL;
+	struct hr_base base = base_of(e, p);
 
 	if (!p->id.base || own_rank(e, p))
 		return false;
@@ -169,11 +179,7 @@ static bool needs_number(const struct hr_engine *e, const struct hr_proc *p)
 		return false;
 	if (hr__loader_worker(e, p))
 		return true;
-	if (!p->id.read_data || (base && base->id.has_loaders))
-		return false;
-	if (!base) /* the base has ended, so p keeps the number that it has */
-		return p->id.worker_plus1 != 0;
-	return !base->id.wrapper && (!base->id.base || own_rank(e, base));
+	return p->id.read_data && !base.has_loaders && base.has_workers;
 }
 
 static bool same_team(const struct hr_proc *a, const struct hr_proc *b)
@@ -361,6 +367,14 @@ void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text,
 	update_from(e, p);
 	attribute_take_number(e, p);
 	update_worker(e, p);
+}
+
+/* Children attach later than their base, so they follow it in the list. */
+void hr__attribute_remove(struct hr_engine *e, struct hr_proc *p)
+{
+	for (struct hr_proc *q = p->next; q; q = q->next)
+		if (q->id.base == p->id.proc)
+			q->id.base_was = base_of(e, q);
 }
 
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p)

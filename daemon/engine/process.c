@@ -43,8 +43,10 @@ void hr__procs_sent(struct hr_engine *e)
 	for (; p; p = next) {
 		next = p->next_dirty;
 		p->dirty = p->excluded_unsent = false;
-		if (p->end_ns)
-			hr__proc_free(e, p);
+		if (!p->end_ns)
+			continue;
+		hr__attribute_remove(e, p);
+		hr__proc_free(e, p);
 	}
 }
 

@@ -34,12 +34,21 @@ enum hr_proc_kind {
 	HR_PROC_TOOL	    /* the resource_tracker of multiprocessing */
 };
 
+/* What the ranks and worker numbers of a process need to know of its base. */
+struct hr_base {
+	uint32_t rank_plus1;
+	uint8_t in_loader;   /* it reports that it is a DataLoader worker itself */
+	uint8_t has_loaders; /* a child has reported that it is a DataLoader worker */
+	uint8_t has_workers; /* its children may be workers */
+};
+
 /* The part of a process that a snapshot copies unchanged. */
 struct hr_identity {
 	uint64_t proc;
 	uint64_t token;
-	uint64_t parent; /* number of the parent; 0: not recorded */
-	uint64_t base;	 /* number of the process whose worker this may be; 0: none */
+	uint64_t parent;	 /* number of the parent; 0: not recorded */
+	uint64_t base;		 /* number of the process whose worker this may be; 0: none */
+	struct hr_base base_was; /* the base, after the engine has removed it */
 	uint64_t exec_of;
 	uint64_t start_ns;
 	uint64_t start_time;		      /* the starttime of /proc/PID/stat */
@@ -64,7 +73,7 @@ struct hr_identity {
 	uint8_t restart_plus1; /* number of restarts by its launcher + 1; 255: 254 or more */
 	uint8_t probed;
 	uint8_t covered;
-	uint8_t has_loaders; /* a child has reported that it is a DataLoader worker */
+	uint8_t has_loaders;
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
@@ -263,6 +272,8 @@ void hr__attribute_attach(struct hr_engine *e, struct hr_proc *p, bool forked,
 			  uint64_t parent_token, const int32_t *ancestors);
 /* Returns whether p has reported that it is a DataLoader worker. Its children are not workers. */
 bool hr__loader_worker(const struct hr_engine *e, const struct hr_proc *p);
+/* Call it before p is removed: the children of p keep what they need to know of it. */
+void hr__attribute_remove(struct hr_engine *e, struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 /* Call it when p first reads a data file. */
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p);

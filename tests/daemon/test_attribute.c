@@ -132,6 +132,43 @@ static void forked_workers(void **state)
 	rig_done(&r);
 }
 
+/* A worker may read its first file after the main process has ended, for example after a kill. */
+static void workers_outlive_their_rank(void **state)
+{
+	struct rig r;
+	uint64_t rank, shell, w[3], sub;
+
+	(void)state;
+	rig_init(&r);
+	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
+	for (int i = 0; i < 3; i++)
+		w[i] = rig_attach(&r, &(struct rig_hello){.pid = 20 + i,
+							  .ppid = 10,
+							  .forked = true,
+							  .parent = rank,
+							  .env = {"RANK=3"}});
+	shell = rig_attach(
+	    &r, &(struct rig_hello){.pid = 30, .exe = "/usr/bin/bash", .cmdline = "bash run.sh"});
+	sub = rig_attach(
+	    &r, &(struct rig_hello){.pid = 31, .ppid = 30, .forked = true, .parent = shell});
+	reads(&r, w[0], false);
+	rig_end(&r, rank, "signal 9");
+	rig_end(&r, shell, "");
+	rig_tick(&r, r.now + 1);
+	reads(&r, w[1], false);
+	reads(&r, sub, false);
+	env(&r, w[0], "WORLD_SIZE=4");
+	env(&r, w[2], "HEADRACE_RANK=5");
+	reads(&r, w[2], false);
+	assert_int_equal(row(&r, w[0])->worker_plus1, 1);
+	assert_int_equal(row(&r, w[1])->worker_plus1, 2);
+	assert_int_equal(row(&r, w[1])->rank_plus1, 4);
+	assert_int_equal(row(&r, w[2])->worker_plus1, 0); /* now a rank itself */
+	assert_int_equal(row(&r, w[2])->rank_plus1, 6);
+	assert_int_equal(row(&r, sub)->worker_plus1, 0);
+	rig_done(&r);
+}
+
 /* Workers of torch's DataLoader report their loader and their number: they are the rank's workers, and pools are not. */
 static void workers_that_report_their_number(void **state)
 {
@@ -462,6 +499,7 @@ int main(void)
 	    cmocka_unit_test(precedence),
 	    cmocka_unit_test(ranks_change),
 	    cmocka_unit_test(forked_workers),
+	    cmocka_unit_test(workers_outlive_their_rank),
 	    cmocka_unit_test(workers_that_report_their_number),
 	    cmocka_unit_test(a_number_is_free_after_the_end),
 	    cmocka_unit_test(spawned_and_forkserver_workers),

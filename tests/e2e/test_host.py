@@ -190,12 +190,20 @@ class Asleep(harness.Case):
     SHORT = 200
     FORKER = """
 import os, sys
+came, gate = os.pipe(), os.pipe()
 for k in range(4):
     if os.fork() == 0:
+        os.close(gate[1])
         for i in range(8):
             with open(f"{sys.argv[1]}/f{8 * k + i:03d}", "rb", buffering=0) as file:
                 file.read()
+            if i == 0:
+                os.write(came[1], b".")
+                os.read(gate[0], 1)
         os._exit(0)
+for _ in range(4):
+    os.read(came[0], 1)
+os.close(gate[1])
 for _ in range(4):
     os.wait()
 """
@@ -241,12 +249,12 @@ for _ in range(4):
         argv = [harness.PYTHON, "-c", self.FORKER, self.folder.data]
         traced = self.asleep(argv, harness.LIMIT, RANK="3", WORLD_SIZE="4")
         rows = traced.sql(
-            "SELECT rank, worker, count(DISTINCT path) AS files, sum(bytes) AS moved FROM events"
+            "SELECT rank, worker, count(DISTINCT path) AS files, sum(bytes)::BIGINT AS moved FROM events"
             f" WHERE class = 'read' AND starts_with(path, '{self.folder.data}')"
             " GROUP BY ALL ORDER BY worker"
         )
         self.assertEqual(
-            [tuple(map(int, row.values())) for row in rows],
+            [tuple(row.values()) for row in rows],
             [(3, worker, 8, 8 * 5000) for worker in range(4)],
         )
 
