@@ -342,13 +342,19 @@ class Collected(Export):
                               capture_output=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def assert_same_file(self, one, other, which):
+        with open(one, "rb") as a, open(other, "rb") as b:
+            files = a.read(), b.read()
+        if files[0].startswith(b"\x1f\x8b"):  # the message shows the lines that differ
+            self.assertEqual(*(gzip.decompress(content).splitlines() for content in files), which)
+        self.assertEqual(*files, which)
+
     def test_the_same_bytes(self):
         for to in "perfetto", "chrome", "pfw":
             for name, *options in (("",), ("", "--from", "0.001", "--job", "j1"), (".pfw",), ("", "--max-size", "50k") if to != "pfw" else ("",)):
                 local = self.export("--to", to, "-o", "local" + name, *options, store=self.collected)
                 remote = self.export("--to", to, "-o", "remote" + name, *options, store=self.address)
-                with open(f"{self.dir}/local{name}", "rb") as a, open(f"{self.dir}/remote{name}", "rb") as b:
-                    self.assertEqual(a.read(), b.read(), (to, options))
+                self.assert_same_file(f"{self.dir}/local{name}", f"{self.dir}/remote{name}", (to, options))
                 counted = re.sub(r", [\d,]+ operations, \d+ regions\) for ", ") for ", self.said(local))
                 self.assertEqual(counted.replace("local", "remote"), self.said(remote))
                 if "--max-size" in options:  # the note and the count add up

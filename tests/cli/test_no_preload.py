@@ -135,8 +135,9 @@ class NoPreload(harness.Case):
                             ("fork", f"subprocess.run(['{CAT}', '{self.input}'], env={{}}, preexec_fn=lambda: None)"),
                             ("spawn", f"os.waitpid(os.posix_spawn('{CAT}', ['cat', '{self.input}'], {{}}), 0)")):
             self.store = os.path.join(self.dir, name)
-            done = self.run_it("--", PYTHON, "-c", f"import os, subprocess\nfor _ in range(5): {start}")
-            self.assertEqual(done.stdout, b"line\n" * 5)
+            program = f"import os, subprocess\nopen = os.listdir('/proc/self/fd')\nfor _ in range(5): {start}\nassert open == os.listdir('/proc/self/fd')"
+            done = self.run_it("--", PYTHON, "-c", program)
+            self.assertEqual((done.returncode, done.stdout), (0, b"line\n" * 5), done.stderr)
             self.assert_lost(done, 5, CAT)
 
     def test_find_library(self):

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "daemon/engine/live.h"
+#include "daemon/engine/mounts.h"
 #include "rig.h"
 
 #define NONE HR_OFFSET_NONE
@@ -249,19 +250,45 @@ static void rows_are_bounded(void **state)
 	rig_done(&r);
 }
 
-/* What a site hides is hidden here, too. */
+static void no_frame_says(const struct rig *r, const char *word)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n_frames; i++) {
+		const Headrace__Frame *f = &r->frames[i]->frame;
+		size_t bytes = headrace__frame__get_packed_size(f);
+		uint8_t *packed = malloc(bytes);
+
+		assert_non_null(packed);
+		headrace__frame__pack(f, packed);
+		assert_null(memmem(packed, bytes, word, strlen(word)));
+		n += f->body_case == HEADRACE__FRAME__BODY_PATHS && f->paths->n_mounts > 0;
+		free(packed);
+	}
+	assert_int_equal(n, 1);
+}
+
+/* What a site hides is hidden here, and in the frames. */
 static void private_words_are_hidden(void **state)
 {
 	struct hr_entry_privacy in = {
 	    .rules = {
 		.paths = HR_PATHS_HASH, .keep = 1, .commands = HR_COMMANDS_PROGRAM, .key = "one"}};
+	char mountinfo[] = "36 35 98:7 / /data/secret rw - lustre secret@tcp rw\n";
+	union {
+		struct hr_entry_mounts m;
+		uint8_t bytes[256];
+	} mounts = {0};
+	const struct hr_mounts none = {0};
 	struct hr_live_picture *p;
 	struct rig r;
-	uint64_t proc;
+	uint64_t proc, used;
 
 	(void)state;
 	rig_init(&r);
 	rig_entry(&r, HR_ENTRY_PRIVACY, &in, sizeof(in));
+	used = hr_mountinfo_rows(&none, mountinfo, mounts.m.rows, 128, &mounts.m.n);
+	rig_entry(&r, HR_ENTRY_MOUNTS, &mounts, sizeof(mounts.m) + used);
 	for (int pid = 10; pid < 12; pid++) {
 		proc = rig_attach(&r,
 				  &(struct rig_hello){.pid = pid,
@@ -287,6 +314,7 @@ static void private_words_are_hidden(void **state)
 		hr_live_free(p);
 		rig_tick(&r, r.now + RIG_SECOND / 2);
 	}
+	no_frame_says(&r, "secret");
 	rig_done(&r);
 }
 

@@ -115,6 +115,40 @@ static void mountinfo_is_read(void **state)
 	assert_memory_equal(row->texts + row->path_bytes, "ext!3", row->type_bytes);
 }
 
+/* Without a mount id, a file is on the longest mount point that holds it, by whole names. */
+static void a_path_tells_its_mount(void **state)
+{
+	char text[] = "1 0 8:1 / / rw - ext4 /dev/sda rw\n"
+		      "2 1 8:2 / /scratch rw - lustre a@tcp:/b rw\n"
+		      "3 2 8:3 / /scratch/fast rw - tmpfs none rw\n";
+	static const struct {
+		const char *path;
+		uint32_t kernel_id;
+	} files[] = {{"/scratch/x", 2},	     {"/scratch", 2},	     {"/scratch2/x", 1},
+		     {"/scratch/fast/x", 3}, {"/scratch/faster", 2}, {"/home/scratch", 1}};
+	_Alignas(struct hr_mount_row) uint8_t rows[512];
+	struct hr_mounts m = {0};
+	uint64_t n, used, at = 0;
+	bool missing = false;
+
+	(void)state;
+	hr_mountinfo_rows(&m, text, rows, sizeof(rows), &n);
+	assert_int_equal(n, 3);
+	for (uint64_t i = 0; i < n; i++, at += used)
+		assert_int_equal(hr_mounts_take(&m, (const struct hr_mount_row *)(rows + at),
+						sizeof(rows) - at, &used),
+				 0);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const uint8_t *path = (const uint8_t *)files[i].path;
+		uint16_t id =
+		    hr_mounts_find(&m, -1, -1, path, (uint32_t)strlen(files[i].path), &missing);
+
+		assert_int_equal(id, hr_mounts_find(&m, files[i].kernel_id, -1, path, 1, &missing));
+	}
+	assert_false(missing);
+	hr_mounts_done(&m);
+}
+
 /* "VmFlags: rd wr ... hg" of the mapping that holds `p`. */
 static bool asked_for_huge_pages(const void *p)
 {
@@ -159,6 +193,7 @@ int main(void)
 	    cmocka_unit_test(files_are_restored),
 	    cmocka_unit_test(an_open_file_tells_its_mount),
 	    cmocka_unit_test(mountinfo_is_read),
+	    cmocka_unit_test(a_path_tells_its_mount),
 	    cmocka_unit_test(large_blocks_ask_for_huge_pages),
 	};
 

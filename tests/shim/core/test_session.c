@@ -564,6 +564,9 @@ CASE(mappings)
 	CHECK(hr_map_find(base) == a && hr_map_find(base + 10 * PAGE - 1) == a);
 	CHECK(hr_map_find(base + 10 * PAGE) == HR_FILE_IGNORED);
 	CHECK(hr_map_find(base + 20 * PAGE + PAGE - 1) == b);
+	hr_map_remove(base + 20 * PAGE, 1); /* like the kernel, the whole page */
+	CHECK(hr_map_find(base + 20 * PAGE + PAGE - 1) == HR_FILE_IGNORED);
+	hr_map_add(base + 20 * PAGE, 1, b);
 	hr_map_remove(base + 4 * PAGE, PAGE); /* a hole */
 	CHECK(hr_map_find(base + 3 * PAGE) == a && hr_map_find(base + 5 * PAGE) == a);
 	CHECK(hr_map_find(base + 4 * PAGE) == HR_FILE_IGNORED);
