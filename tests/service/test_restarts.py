@@ -29,6 +29,7 @@ class Restarts(Service):
         for _ in range(3):
             act()
             self.wait_for("both again", lambda: (self.job("500") or {}).get("processes") == 2)
+            self.assertTrue(self.job("500")["announced"])
         self.touch(self.over)
         done = [self.generated(p) for p in running]
         self.end("500", "--linger", "300s")
