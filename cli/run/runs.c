@@ -46,7 +46,7 @@ bool hr_runs_request_status(hr_run_answer *answer, void *arg)
 
 void hr_runs_report_missing(void)
 {
-	hr_report("a run of yours is missing here: its headraced did not answer within %u s" HR_HINT
-		  "the machine is busy, or the process is stopped; ask again",
+	hr_report("a running job of yours may be missing here: a headraced did not answer within "
+		  "%u s" HR_HINT "the machine is busy, or the process is stopped; ask again",
 		  HR_RUNS_ANSWER_MS / 1000);
 }

@@ -22,7 +22,7 @@ typedef void hr_run_answer(void *arg, const char *socket, Headrace__Control *m);
  */
 bool hr_runs_request_status(hr_run_answer *answer, void *arg);
 
-/* Reports that a run is missing in what a command shows. */
+/* Reports that a running job may be missing in what a command shows. */
 void hr_runs_report_missing(void);
 
 #endif

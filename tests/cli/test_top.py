@@ -184,7 +184,7 @@ class Choice(Top):
         for words, status in (("top", "--count", "1"), 69), (("ls", self.data), 0):
             done = self.headrace(*words, env=self.here)
             self.assertEqual((done.returncode, done.stdout), (status, ""))
-            self.assertIn("headrace: a run of yours is missing here: its headraced did not answer within 3 s", done.stderr)
+            self.assertIn("headrace: a running job of yours may be missing here: a headraced did not answer within 3 s", done.stderr)
             self.assertNotIn("no running job", done.stderr)
         for pid in self.daemons("private") + self.daemons("worker"):
             os.kill(pid, signal.SIGCONT)
