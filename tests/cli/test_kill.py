@@ -245,6 +245,19 @@ class Kill(harness.Case):
         self.assertEqual(rows, [{"job": "killed", "node": "ended"}], said)
         self.assertNotIn("cut short", said)
 
+    def test_bytes_before_the_end(self):
+        """Calls of single bytes are added up in the ring; what a killed program has added up last is there."""
+        program = ("import ctypes, os, sys\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"
+                   "file = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b'r'))\n"
+                   "for _ in range(1234): libc.fgetc(file)\nos.kill(os.getpid(), 9)")
+        path = os.path.join(self.data, "bytes")
+        with open(path, "wb") as f:
+            f.write(bytes(5000))
+        done = self.run_it("--", "/usr/bin/python3", "-c", program, path)
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL, done.stderr)
+        rows, _ = self.query(f"SELECT reads, bytes_read FROM file_records WHERE path = '{path}'")
+        self.assertEqual(rows, [{"reads": 1234, "bytes_read": 1234}])
+
     def test_hangup_and_interrupt_do_not_reach_the_daemon(self):
         process = self.start_generator()
         for pid in self.daemons("private") + self.daemons("worker"):

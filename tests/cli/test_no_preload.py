@@ -189,6 +189,17 @@ class NoPreload(harness.Case):
         script = "import subprocess; subprocess.run(['cat'], env={'PATH': '/nosuch:/nosuch/2:" + os.path.dirname(CAT) + "'})"
         self.assert_lost(self.run_it("--", PYTHON, "-c", script), 1, CAT)
 
+    def test_failed_exec(self):
+        """It is no process, and leaves no descriptor open."""
+        program = ("import os\nopen = os.listdir('/proc/self/fd')\nfor path in '/nosuch', '/', __file__:\n try: os.execve(path, ['x'], {})\n"
+                   " except OSError: pass\nassert open == os.listdir('/proc/self/fd')")
+        script = os.path.join(self.data, "script.py")
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(program)
+        done = self.run_it("--", PYTHON, script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assert_complete(done)
+
     def test_in_place(self):
         """The same process before and after: two rows, of which the second one replaced the first."""
         script = f"import os; open('{self.data}/before', 'w').close(); os.execve('{CAT}', ['cat', '{self.input}'], {{}})"

@@ -115,6 +115,19 @@ static void mountinfo_is_read(void **state)
 	assert_memory_equal(row->texts + row->path_bytes, "ext!3", row->type_bytes);
 }
 
+static void take_mounts(struct hr_mounts *m, char *text, uint64_t want)
+{
+	_Alignas(struct hr_mount_row) uint8_t rows[512];
+	uint64_t n, used, at = 0;
+
+	hr_mountinfo_rows(m, text, rows, sizeof(rows), &n);
+	assert_int_equal(n, want);
+	for (uint64_t i = 0; i < n; i++, at += used)
+		assert_int_equal(hr_mounts_take(m, (const struct hr_mount_row *)(rows + at),
+						sizeof(rows) - at, &used),
+				 0);
+}
+
 /* Without a mount id, a file is on the longest mount point that holds it, by whole names. */
 static void a_path_tells_its_mount(void **state)
 {
@@ -126,18 +139,13 @@ static void a_path_tells_its_mount(void **state)
 		uint32_t kernel_id;
 	} files[] = {{"/scratch/x", 2},	     {"/scratch", 2},	     {"/scratch2/x", 1},
 		     {"/scratch/fast/x", 3}, {"/scratch/faster", 2}, {"/home/scratch", 1}};
-	_Alignas(struct hr_mount_row) uint8_t rows[512];
+	char again[] = "3 2 8:4 / /other rw - xfs /dev/sdb rw\n";
 	struct hr_mounts m = {0};
-	uint64_t n, used, at = 0;
+	uint16_t before, now;
 	bool missing = false;
 
 	(void)state;
-	hr_mountinfo_rows(&m, text, rows, sizeof(rows), &n);
-	assert_int_equal(n, 3);
-	for (uint64_t i = 0; i < n; i++, at += used)
-		assert_int_equal(hr_mounts_take(&m, (const struct hr_mount_row *)(rows + at),
-						sizeof(rows) - at, &used),
-				 0);
+	take_mounts(&m, text, 3);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const uint8_t *path = (const uint8_t *)files[i].path;
 		uint16_t id =
@@ -146,6 +154,15 @@ static void a_path_tells_its_mount(void **state)
 		assert_int_equal(id, hr_mounts_find(&m, files[i].kernel_id, -1, path, 1, &missing));
 	}
 	assert_false(missing);
+	/* The kernel uses the id of a mount that is no more again. */
+	before = hr_mounts_find(&m, 3, -1, NULL, 0, &missing);
+	take_mounts(&m, again, 1);
+	now = hr_mounts_find(&m, 3, -1, NULL, 0, &missing);
+	assert_int_not_equal(now, before);
+	assert_int_equal(hr_mounts_find(&m, -1, -1, (const uint8_t *)"/other/x", 8, &missing), now);
+	assert_int_equal(
+	    hr_mounts_find(&m, -1, -1, (const uint8_t *)"/scratch/fast/x", 15, &missing),
+	    hr_mounts_find(&m, 2, -1, NULL, 0, &missing));
 	hr_mounts_done(&m);
 }
 

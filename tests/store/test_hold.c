@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/stream_state.h"
@@ -126,6 +127,20 @@ static uint64_t frames_of(const char *store)
 	return frames;
 }
 
+static void check_bytes(const struct hr_writer *w)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+	char name[32];
+
+	for (unsigned i = 1; i <= 999; i++) {
+		snprintf(name, sizeof(name), "%06u.seg", i);
+		if (fstatat(hr_writer_dir_fd(w), name, &st, 0) == 0)
+			bytes += (uint64_t)st.st_size;
+	}
+	assert_int_equal(hr_writer_bytes(w), bytes);
+}
+
 /* Segments that were made since the last good sync, and the one that was sealed since, are taken back. */
 static void test_rewind(void **state)
 {
@@ -140,7 +155,9 @@ static void test_rewind(void **state)
 	append_losses(w, 200);
 	assert_int_equal(hr_writer_mark(w), 206);
 	assert_true(w->number > 3);
+	check_bytes(w);
 	assert_int_equal(hr_writer_rewind(w), 0);
+	check_bytes(w);
 	assert_int_equal(hr_writer_mark(w), 6);
 	append_losses(w, 1);
 	assert_int_equal(hr_writer_sync(w), 0);
@@ -149,6 +166,7 @@ static void test_rewind(void **state)
 	hr_writer_synced(w);
 	append_losses(w, 1);
 	assert_int_equal(hr_writer_rewind(w), 0);
+	check_bytes(w);
 	assert_int_equal(hr_writer_mark(w), 307);
 	assert_int_equal(hr_writer_close(w), 0);
 	assert_int_equal(frames_of(store), 307);

@@ -548,6 +548,25 @@ CASE(counted_calls)
 	CHECK(fake_record(d, fake_records(d) - 1)->r.op == HR_OP_pread64);
 }
 
+CASE(counted_calls_in_a_full_ring)
+{
+	const struct fake_options o = {.rings = 1, .most_maps = 1, .slots_log2 = 8};
+	struct fake_daemon *d = harness_start(&o, "HEADRACE_ON_FULL=drop", NULL);
+	int fd = harness_attach();
+	struct hr_lost lost;
+	char buf[8];
+
+	fake_pause(d, true);
+	while (fake_lost(d, HR_OP_pread64).count == 0)
+		t_pread(fd, buf, 8, 0);
+	for (int i = 0; i < 7; i++)
+		hr_count(HR_OP_fgetc, fd, 2);
+	t_pread(fd, buf, 8, 0);
+	lost = fake_lost(d, HR_OP_fgetc);
+	CHECK(lost.count == 7 && lost.bytes == 14);
+	fake_pause(d, false);
+}
+
 #define PAGE ((size_t)4096)
 
 CASE(mappings)
@@ -660,6 +679,7 @@ int main(void)
 	    cmocka_unit_test(monotonic_clock),
 	    cmocka_unit_test(high_descriptors),
 	    cmocka_unit_test(counted_calls),
+	    cmocka_unit_test(counted_calls_in_a_full_ring),
 	    cmocka_unit_test(mappings),
 	    cmocka_unit_test(more_mappings_than_places),
 	    cmocka_unit_test(descriptors_taken),
