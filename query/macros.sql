@@ -59,13 +59,15 @@ CREATE MACRO hr_gain(low_ns, high_ns, wall_ns, note) AS
 -- The largest cause of lost time, and what to do, for verdicts. Use it with queries that read `parts` or `waits`, because these need the same
 -- diagnosis. about: 'waits' (only causes of waits for batches) or 'all'
 CREATE MACRO hr_because(about) AS TABLE
-    SELECT cluster, job, attempt,
-           unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
-                   format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns, NULL)), ''))]) AS line
-    FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
-          FROM hr_findings()
-          WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
-    WHERE nth = 1;
+    SELECT * FROM (
+        SELECT cluster, job, attempt,
+               unnest([format('because:  {} ({} of {}, {:.0f} %)', meaning, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns),
+                       format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns, NULL)), ''))]) AS line
+        FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
+              FROM hr_findings()
+              WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
+        WHERE nth = 1)
+    WHERE line IS NOT NULL; -- a finding may have no action
 
 -- Why a job has no waits, steps or epochs: marks that could not be made, or none. how: what of headrace.h marks them
 CREATE MACRO hr_unmarked(how) AS

@@ -94,6 +94,7 @@ static void expect(struct sample (*sample)(unsigned, unsigned, unsigned, unsigne
 		free(text);
 		says = NULL;
 	}
+	fixture_expect(&fix, "SELECT count(*) FROM hr_because('all') WHERE line IS NULL", "0\n");
 	print_job(finding);
 	assert_int_equal(fixture_teardown(&state), 0);
 	loader_job_usual();
@@ -378,6 +379,9 @@ static void the_training_thread(void **state)
 	plan.start_ns = 300 * MS;
 	expect(quick_sample, 40, 1, "worker_start,,,\n");
 	plan.handover_ns = 20 * MS;
+	expect(quick_sample, 40, 2, "handover,,,\n");
+	plan.handover_ns = 2 * MS; /* nothing to do */
+	says = "which is usual";
 	expect(quick_sample, 40, 2, "handover,,,\n");
 	plan.extra = LISTS;
 	expect(quick_sample, 40, 2, "listing,/data/set/,,\n");
