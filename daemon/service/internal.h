@@ -187,7 +187,7 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
 /* Sets the level. After for_ms (0: never), the level returns to level_base. */
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms);
-/* Writes the level, the cgroup and the end of a job to its file, for the next service. */
+/* Writes level, cgroup, end and registration of a job to its file, for the next service. */
 void hr__service_job_note(struct job *job);
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
 /*

@@ -131,6 +131,7 @@ void hr__service_job_note(struct job *job)
 	if (r == 0) {
 		config.end_state = job->end_state[0] != '\0' ? job->end_state : NULL;
 		config.killed = job->killed;
+		config.registered = job->registered;
 		config.cgroup = job->cgroup;
 		config.node.level = (int)job->level_base;
 		r = write_conf(job, &config);
@@ -138,8 +139,7 @@ void hr__service_job_note(struct job *job)
 	}
 	if (r < 0)
 		hr_log(HR_LOG_WARNING,
-		       "job %s: cannot save its level, cgroup and end: %s; they are lost if "
-		       "headraced restarts",
+		       "job %s: cannot save what has changed: %s; it is lost if headraced restarts",
 		       job->id, strerrordesc_np(-r));
 }
 

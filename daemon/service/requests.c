@@ -148,12 +148,16 @@ static struct job *register_again(struct job *job, const struct job_spec *spec, 
 {
 	struct job_spec same = *spec;
 
-	job->registered = true;
 	same.probes = job->probes;
 	if (hr__service_cgroup_check(job->service, &same, ret_error) < 0)
 		return NULL;
-	return spec->cgroup && hr__service_cgroup_set(job, spec->cgroup, ret_error) < 0 ? NULL
-											: job;
+	if (spec->cgroup && hr__service_cgroup_set(job, spec->cgroup, ret_error) < 0)
+		return NULL;
+	if (!job->registered) {
+		job->registered = true;
+		hr__service_job_note(job);
+	}
+	return job;
 }
 
 static void do_begin(struct client *a, const Headrace__BeginJob *b)

@@ -15,7 +15,7 @@ import subprocess
 import time
 import unittest
 
-from service import Service, control, harness
+from service import OTHER, Service, control, harness
 
 
 class Restarts(Service):
@@ -49,6 +49,19 @@ class Restarts(Service):
             self.manager.start()
 
         self.mid_run(restart)
+
+    def test_announced_late(self):
+        """A prolog announces a job that its processes have begun."""
+        self.manage()
+        name = f"u{OTHER}-560"
+        self.generated(self.generate("560", OTHER))
+        self.assertFalse(self.job(name)["announced"])
+        self.begin(name, OTHER)
+        self.assertEqual(self.manager.stop(), 0)
+        self.manager.start()
+        self.wait_for("it again", lambda: (self.job(name) or {}).get("state") == "running")
+        self.assertTrue(self.job(name)["announced"])
+        self.end(name)
 
     def test_all_killed(self):
         def kill():
