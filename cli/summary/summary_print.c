@@ -80,6 +80,9 @@ static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 		    "run of %s.",
 		    hr_text_size(d->read_bytes).s, hr_text_size(d->written_bytes).s,
 		    hr_text_duration(d->io_ns).s, hr_text_duration(s->span_ns).s);
+	} else if (s->lost > 0) {
+		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "",
+			     "The recording lacks totals of the program: see `missing`.");
 	} else if (s->processes > 0) {
 		hr_sheet_say(sheet, HR_STYLE_BOLD, 2, "", "The program used no files of its own.");
 	} else {

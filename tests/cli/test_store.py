@@ -207,6 +207,7 @@ class FullDisk(harness.LiveCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         lost = self.assert_all_accounted_for(done)
         self.assertGreater(lost + self.too_slow, 40000)
+        self.assertNotIn("used no files", done.stderr)
         self.assert_totals_or_not(done)
 
     def test_no_room_for_the_last_words(self):
