@@ -43,13 +43,13 @@ static unsigned word_distance(const char *a, size_t a_n, const char *b, size_t b
 
 static void near_take(struct hr_near *near, const char *candidate, size_t n)
 {
-	size_t typed_n = strlen(near->typed);
+	size_t typed_n = strlen(near->typed), dashes = strspn(candidate, "-");
 	unsigned distance;
 
 	if (n == 0 || typed_n == 0 || n >= HR_NEAR_BYTES || typed_n >= HR_NEAR_BYTES)
 		return;
 	distance = word_distance(near->typed, typed_n, candidate, n);
-	if (distance > DISTANCE_MAX || distance > n / 2)
+	if (distance > DISTANCE_MAX || distance > (n - dashes) / 2)
 		distance = UINT32_MAX;
 	if (typed_n < n && memcmp(near->typed, candidate, typed_n) == 0)
 		distance = least(distance, 1);

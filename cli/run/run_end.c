@@ -73,7 +73,9 @@ static void make_report(const struct hr_run_state *run)
 			 (char *)run->options.report,
 			 NULL};
 
-	hr_report_main(sizeof(words) / sizeof(words[0]) - 1, words);
+	if (hr_report_main(sizeof(words) / sizeof(words[0]) - 1, words) != EXIT_SUCCESS)
+		hr_report("%s was not written" HR_HINT "`headrace report` writes it later",
+			  run->options.report);
 }
 
 /*

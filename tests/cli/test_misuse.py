@@ -167,6 +167,8 @@ class Misuse(harness.LiveCase):
         done = self.misuse(["query", "st", "summary"], HEADRACE_DUCKDB="/nowhere")
         self.assertEqual((done.returncode, done.stderr),
                          (69, "headrace: HEADRACE_DUCKDB is /nowhere, which does not exist; unset it, or set it to the path of libduckdb.so\n"))
+        done = self.misuse(["run", "-o", "new/st", "--report", "page.html", "--", "true"], HEADRACE_DUCKDB="/nowhere")
+        self.assertTrue(done.stderr.endswith("headrace: page.html was not written\nheadrace: hint: `headrace report` writes it later\n"), done.stderr)
 
     def test_no_store_in_this_folder(self):
         for name in ("st", "newer", "damaged"):

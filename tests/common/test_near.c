@@ -18,9 +18,18 @@ static void assert_near(const char *typed, const char *want)
 	assert_string_equal(near.best, want);
 }
 
+static void assert_near_option(const char *typed, const char *want)
+{
+	struct hr_near near = hr_near(typed);
+
+	hr_near_add(&near, "--job");
+	assert_string_equal(near.best, want);
+}
+
 static void test_near_words(void **state)
 {
 	(void)state;
+	assert_near_option("--jbo", "--job");
 	assert_near("qurey", "query");	/* neighbours are swapped */
 	assert_near("querry", "query"); /* one letter more */
 	assert_near("qeury", "query");
@@ -35,6 +44,7 @@ static void test_near_words(void **state)
 static void test_far_words(void **state)
 {
 	(void)state;
+	assert_near_option("--foo", ""); /* dashes do not count */
 	assert_near("xyz", "");
 	assert_near("", "");
 	assert_near("no", ""); /* "job" and "top" differ by more than half */
