@@ -62,6 +62,9 @@ class Ls(harness.LiveCase):
         self.assertEqual(rows["./first"]["bytes"], sum(os.path.getsize(os.path.join(d, n)) for d, _, names in
                                                        os.walk(os.path.join(self.dir, "first")) for n in names if n.endswith(".seg")))
         self.assertTrue(began_ns <= rows["./first"]["start_ns"] <= time.time_ns())
+        later_ns = time.time_ns() + 10**9
+        os.utime(f"{self.dir}/second/jobs/second", ns=(later_ns, later_ns))  # the newest job has not the last name
+        self.assertEqual(json.loads(self.ls("--json", "second")[0])[0]["job"], "second")
         self.assertEqual(self.lines(self.dir + "/first")[1].split()[1], self.dir + "/first")  # a store by its name
         self.assertEqual(len(self.lines(cwd=self.dir + "/first")), 2)  # this folder is a store
         job, = os.listdir(f"{self.dir}/first/jobs")
@@ -97,7 +100,7 @@ class Ls(harness.LiveCase):
         self.addCleanup(lambda: [stream.close() for stream in (run.stdout, run.stderr)])
         self.addCleanup(run.wait)
         self.addCleanup(run.terminate)
-        self.wait_for("the run", lambda: "running" in self.ls()[0])
+        self.wait_for("the run", lambda: re.search(r"HH:MM +store +running", "".join(self.lines())))
         self.assertEqual([line.split()[1:3] for line in self.lines()[1:]], [["store", "running"]])  # once
         elsewhere = self.lines(self.data)
         self.assertEqual([line.split()[1:3] for line in elsewhere[1:]], [[self.store, "running"]])
