@@ -427,6 +427,31 @@ static void attribution_outlives_a_checkpoint(void **state)
 	rig_done(&r);
 }
 
+/* A sibling that started first attaches after a restart of headraced: it has the lower rank. */
+static void inferred_ranks_outlive_a_restart(void **state)
+{
+	struct rig_hello child = {.pid = 12,
+				  .ppid = 10,
+				  .cmdline = SPAWN,
+				  .start_time = 200,
+				  .env = {"MASTER_ADDR=localhost"}};
+	struct rig r;
+	uint64_t a, b;
+
+	(void)state;
+	rig_init(&r);
+	rig_attach(&r, &(struct rig_hello){.pid = 10});
+	b = rig_attach(&r, &child);
+	assert_int_equal(row(&r, b)->rank_plus1, 1);
+	rig_restart(&r);
+	child.pid = 11;
+	child.start_time = 100;
+	a = rig_attach(&r, &child);
+	assert_int_equal(row(&r, a)->rank_plus1, 1);
+	assert_int_equal(row(&r, b)->rank_plus1, 2);
+	rig_done(&r);
+}
+
 /* The last JobEvent among the frames seen. */
 static const Headrace__JobEvent *job(const struct rig *r)
 {
@@ -508,6 +533,7 @@ int main(void)
 	    cmocka_unit_test(a_spawned_child_that_names_a_meeting_point_is_a_rank),
 	    cmocka_unit_test(exec_keeps_the_place),
 	    cmocka_unit_test(attribution_outlives_a_checkpoint),
+	    cmocka_unit_test(inferred_ranks_outlive_a_restart),
 	    cmocka_unit_test(array_of_a_job),
 	    cmocka_unit_test(lists),
 	    cmocka_unit_test(ranks_that_are_left_out),

@@ -75,9 +75,8 @@ static void reads(struct rig *r, uint64_t proc, const char *path)
 	rig_records(r, proc, s, n);
 }
 
-static void check_reads(struct rig *r, uint64_t proc, unsigned times)
+static void check_sum(const struct hr_live_picture *p, uint64_t proc, unsigned times)
 {
-	struct hr_live_picture *p = rig_picture(r, NULL, 0);
 	struct sum s = sum_of(p, proc, hr_op_by_name("pread"));
 
 	assert_int_equal(s.count, 3 * times);
@@ -86,6 +85,13 @@ static void check_reads(struct rig *r, uint64_t proc, unsigned times)
 	assert_int_equal(s.errors, times);
 	assert_int_equal(s.dur_ns, 6000 * times);
 	assert_int_equal(s.max_ns, 3000);
+}
+
+static void check_reads(struct rig *r, uint64_t proc, unsigned times)
+{
+	struct hr_live_picture *p = rig_picture(r, NULL, 0);
+
+	check_sum(p, proc, times);
 	hr_live_free(p);
 }
 
@@ -177,11 +183,30 @@ static void files_in_use(void **state)
 	rig_done(&r);
 }
 
+static void wait_and_step(struct rig *r, uint64_t proc)
+{
+	static const uint32_t kinds[] = {HR_REGION_INPUT_WAIT, HR_REGION_STEP};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct hr_record s = {.op = HR_CTL_REGION,
+				      .file = 800,
+				      .start_ticks = r->now,
+				      .dur_lo = 70,
+				      .offset = HR_REGION_NONE,
+				      .ret = HR_REGION_NONE,
+				      .asked = 1,
+				      .flags = HR_REGION_KIND(kinds[i])};
+
+		r->now += 70;
+		rig_records(r, proc, &s, 1);
+	}
+}
+
 /* Thousands of short processes of two ranks: their sums stay with their ranks, and the picture does not grow with them. */
 static void ended_processes_are_summed_up(void **state)
 {
 	struct hr_live_picture *p;
-	uint64_t of_rank[3] = {0}, ended = 0;
+	uint64_t of_rank[3] = {0}, ended = 0, steps = 0, wait_ns = 0;
 	struct rig r;
 
 	(void)state;
@@ -192,6 +217,7 @@ static void ended_processes_are_summed_up(void **state)
 					    .env = {i % 3 ? "RANK=1" : "RANK=2", "WORLD_SIZE=4"}});
 
 		reads(&r, proc, "/data/a");
+		wait_and_step(&r, proc);
 		rig_end(&r, proc, "");
 		rig_tick(&r, r.now + RIG_SECOND / 4);
 		rig_clear(&r);
@@ -205,12 +231,18 @@ static void ended_processes_are_summed_up(void **state)
 	}
 	assert_int_equal(of_rank[1], 3 * 1333);
 	assert_int_equal(of_rank[2], 3 * 667);
-	for (size_t i = 0; i < p->m.n_processes; i++)
+	for (size_t i = 0; i < p->m.n_processes; i++) {
 		ended += p->m.processes[i]->pid ? 1 : p->m.processes[i]->ended;
+		steps += p->m.processes[i]->steps;
+		wait_ns += p->m.processes[i]->wait_ns;
+	}
 	assert_int_equal(ended, 2000);
+	assert_int_equal(steps, 2000);
+	assert_int_equal(wait_ns, 2000 * 70);
 	assert_true(p->m.n_processes < 2 + 2 * HR_LIVE_ENDED_MANY + 40 * 4);
 	assert_false(p->m.rows_cut);
 	assert_true(p->m.whole);
+	check_sum(p, UINT64_MAX, 2000);
 	hr_live_free(p);
 	rig_done(&r);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/engine/live.h"
+#include "daemon/engine/mounts.h"
 #include "daemon/node/now.h"
 #include "proto/now.h"
 #include "rig.h"
@@ -92,6 +93,47 @@ static void counts_each_operation_once(void **state)
 	rig_done(&r);
 }
 
+/* Mounts with operations, the busiest first. */
+static void the_busiest_mounts_first(void **state)
+{
+	char mountinfo[] = "36 35 98:7 / /data rw - lustre a@tcp:/b rw\n"
+			   "37 35 98:8 / /scratch rw - xfs /dev/sdb rw\n"
+			   "38 35 98:9 / /idle rw - ext4 /dev/sdc rw\n";
+	union {
+		struct hr_entry_mounts m;
+		uint8_t bytes[512];
+	} in = {0};
+	const struct hr_mounts none = {0};
+	struct hr_live_picture *before;
+	struct hr_now_message *m;
+	struct rig r;
+	uint64_t proc, used;
+
+	(void)state;
+	rig_init(&r);
+	used = hr_mountinfo_rows(&none, mountinfo, in.m.rows, 256, &in.m.n);
+	rig_entry(&r, HR_ENTRY_MOUNTS, &in, sizeof(in.m) + used);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	use_file(&r, proc, "/idle/a", 40, 0);
+	before = rig_picture(&r, NULL, 0);
+	use_file(&r, proc, "/data/a", 3, 1);
+	use_file(&r, proc, "/scratch/a", 1, 7);
+	use_file(&r, proc, "/nowhere/a", 20, 0);
+	rig_tick(&r, r.now + 2 * RIG_SECOND);
+	m = since(&r, &before, NULL, 0);
+	assert_int_equal(m->m.n_mounts, 2);
+	assert_memory_equal(m->m.mounts[0]->path.data, "/scratch", strlen("/scratch"));
+	assert_string_equal(m->m.mounts[0]->fs_type, "xfs");
+	assert_int_equal(m->m.mounts[0]->sum->metadata, 1);
+	assert_int_equal(m->m.mounts[0]->sum->bytes_read, 700);
+	assert_memory_equal(m->m.mounts[1]->path.data, "/data", strlen("/data"));
+	assert_int_equal(m->m.mounts[1]->sum->reads, 1);
+	assert_int_equal(m->m.mounts[1]->sum->metadata, 3);
+	hr_now_message_free(m);
+	hr_live_free(before);
+	rig_done(&r);
+}
+
 /* Each class counts in its own field; a seek, sync or mapping has none, but its time counts. */
 static void kinds_of_operations(void **state)
 {
@@ -124,6 +166,42 @@ static void kinds_of_operations(void **state)
 	assert_int_equal(sum->dur_ns, (1 << 11) - 1);
 	hr_now_message_free(m);
 	hr_live_free(before);
+	rig_done(&r);
+}
+
+/* Ranks with a training loop come first, so that the limit leaves out none of their waits. */
+static void ranks_with_a_loop_first(void **state)
+{
+	struct hr_live_picture *before, *now;
+	struct hr_now_message *m;
+	struct rig r;
+	uint64_t busy;
+
+	(void)state;
+	rig_init(&r);
+	rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=3"}});
+	busy = rig_attach(&r, &(struct rig_hello){.pid = 11, .env = {"RANK=1", "WORLD_SIZE=3"}});
+	rig_attach(&r, &(struct rig_hello){.pid = 12, .env = {"RANK=2", "WORLD_SIZE=3"}});
+	before = rig_picture(&r, NULL, 0);
+	use_file(&r, busy, "/data/a", 20, 2);
+	rig_tick(&r, r.now + RIG_SECOND);
+	now = rig_picture(&r, NULL, 0);
+	assert_int_equal(now->m.n_processes, 3);
+	before->m.processes[2]->wait_ns = 30;
+	before->m.processes[2]->steps = 4;
+	now->m.processes[2]->wait_ns = 130;
+	now->m.processes[2]->steps = 9;
+	assert_int_equal(hr_now_compare(&before->m, &now->m, &m), 0);
+	assert_int_equal(m->m.n_ranks, 3);
+	assert_int_equal(m->m.ranks[0]->rank_plus1, 3);
+	assert_int_equal(m->m.ranks[0]->loops, 1);
+	assert_int_equal(m->m.ranks[0]->wait_ns, 100);
+	assert_int_equal(m->m.ranks[0]->steps, 5);
+	assert_int_equal(m->m.ranks[1]->rank_plus1, 2);
+	assert_int_equal(m->m.ranks[1]->loops, 0);
+	hr_now_message_free(m);
+	hr_live_free(before);
+	hr_live_free(now);
 	rig_done(&r);
 }
 
@@ -190,9 +268,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(counts_each_operation_once),
+	    cmocka_unit_test(the_busiest_mounts_first),
 	    cmocka_unit_test(kinds_of_operations),
 	    cmocka_unit_test(the_longest_operations_in_flight),
 	    cmocka_unit_test(last_checkpoint),
+	    cmocka_unit_test(ranks_with_a_loop_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "daemon/engine/mounts.h"
 #include "rig.h"
 
 /* Twelve thousand processes with long command lines: a half has room for all, and what does not fit is counted. */
@@ -59,6 +60,56 @@ static void a_full_snapshot_numbers_frames_alike(void **state)
 	rig_attach(&r, &(struct rig_hello){.pid = 5, .cmdline = line});
 	rig_tick(&r, r.now + 1);
 	rig_replay(&r);
+	rig_done(&r);
+}
+
+static void mounts(struct rig *r, char *mountinfo)
+{
+	union {
+		struct hr_entry_mounts m;
+		uint8_t bytes[512];
+	} in = {0};
+	const struct hr_mounts none = {0};
+	uint64_t used = hr_mountinfo_rows(&none, mountinfo, in.m.rows, 256, &in.m.n);
+
+	assert_int_equal(in.m.n, 1);
+	rig_entry(r, HR_ENTRY_MOUNTS, &in, sizeof(in.m) + used);
+}
+
+/* The number of the mount of a file, whose Paths frame is the last one. */
+static uint32_t mount_of(struct rig *r, uint64_t proc, const char *path)
+{
+	struct hr_record s[8];
+	const Headrace__Paths *last = NULL;
+
+	rig_records(r, proc, s, rig_path(s, path, false));
+	rig_tick(r, r->now + RIG_SECOND);
+	for (unsigned i = 0; i < r->n_frames; i++)
+		if (r->frames[i]->frame.body_case == HEADRACE__FRAME__BODY_PATHS)
+			last = r->frames[i]->frame.paths;
+	assert_non_null(last);
+	assert_int_equal(last->n_rows, 1);
+	assert_int_equal(last->n_mounts, 1);
+	assert_int_equal(last->mounts[0]->id, last->rows[0]->mount);
+	return last->rows[0]->mount;
+}
+
+/* The number of a mount that is no more is not used again, although no snapshot has the mount. */
+static void mounts_have_numbers_of_their_own(void **state)
+{
+	char first[] = "36 35 98:7 / /data rw - lustre a@tcp:/b rw\n";
+	char again[] = "36 35 98:9 / /other rw - xfs /dev/sdb rw\n";
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	mounts(&r, first);
+	assert_int_equal(mount_of(&r, proc, "/data/x"), 1);
+	mounts(&r, again);
+	rig_restart(&r);
+	assert_int_equal(mount_of(&r, proc, "/other/y"), 2);
 	rig_done(&r);
 }
 
@@ -117,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_snapshot_holds_thousands_of_processes),
 	    cmocka_unit_test(a_full_snapshot_numbers_frames_alike),
+	    cmocka_unit_test(mounts_have_numbers_of_their_own),
 	    cmocka_unit_test(frames_that_the_journal_dropped_are_a_loss),
 	};
 

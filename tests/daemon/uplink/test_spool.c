@@ -322,6 +322,32 @@ static void frames_are_read_by_number(void **state)
 	hr_spool_free(f.spool);
 }
 
+/* What a kill left of a new segment is no obstacle: frames before it are sent. */
+static void an_incomplete_segment_is_left_out(void **state)
+{
+	struct hr_spool_stream *st;
+	struct hr_spool_live live;
+	struct filled f;
+	char path[800];
+	int fd;
+
+	open_spool(*state, LIMIT, "job", &f);
+	assert_int_equal(append(&f, FRAME_NAMES, 10), 0);
+	assert_true(hr_spool_live(f.spool, &live));
+	close_spool(&f);
+	snprintf(path, sizeof(path), "%s/%s/000002.seg", (char *)*state, live.folder);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(hr_spool_new(*state, LIMIT, &f.spool), 0);
+	assert_int_equal(hr_spool_stream_open(f.spool, live.folder, &st), 0);
+	assert_int_equal(hr_spool_stream_refresh(st, true), 0);
+	assert_int_equal(st->last_seq, 2);
+	assert_frame(st, 2);
+	hr_spool_stream_free(st);
+	hr_spool_free(f.spool);
+}
+
 /* A frame that was given up meanwhile is read as its Loss, also by who was about to read it. */
 static void a_reader_outlives_a_rewrite(void **state)
 {
@@ -454,17 +480,12 @@ static void a_job_is_given_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    CASE(events_go_first_and_are_counted),
-	    CASE(then_files_then_rollups_then_nothing),
-	    CASE(operations_without_events_count),
-	    CASE(older_streams_give_first),
-	    CASE(the_open_segment_shrinks),
-	    CASE(killed_at_any_instant),
-	    CASE(frames_are_read_by_number),
-	    CASE(a_reader_outlives_a_rewrite),
-	    CASE(kept_segments_go_before_anything_else),
-	    CASE(a_secret_is_made_once),
-	    CASE(a_job_is_given_up),
+	    CASE(events_go_first_and_are_counted), CASE(then_files_then_rollups_then_nothing),
+	    CASE(operations_without_events_count), CASE(older_streams_give_first),
+	    CASE(the_open_segment_shrinks),	   CASE(killed_at_any_instant),
+	    CASE(frames_are_read_by_number),	   CASE(an_incomplete_segment_is_left_out),
+	    CASE(a_reader_outlives_a_rewrite),	   CASE(kept_segments_go_before_anything_else),
+	    CASE(a_secret_is_made_once),	   CASE(a_job_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
