@@ -187,6 +187,23 @@ CASE(marks)
 	CHECK(strcmp(region(d, 0)->text, "[1]") == 0 && region(d, 1)->text == NULL);
 }
 
+/* Args that are too long are left out: cut, they would be no JSON. */
+CASE(long_args)
+{
+	static char args[HR_REGION_TEXT + 2];
+	struct fake_daemon *d = start();
+
+	memset(args, 'x', HR_REGION_TEXT - 1);
+	for (size_t i = 0; i < 3; i++) {
+		api()->mark(&a, args);
+		args[HR_REGION_TEXT - 1 + i] = 'x';
+	}
+	CHECK(regions(d) == 3 && fake_bad(d) == 0);
+	CHECK(region(d, 0)->text != NULL && strlen(region(d, 0)->text) == HR_REGION_TEXT - 1);
+	for (size_t i = 1; i < 3; i++)
+		CHECK(region(d, i)->text == NULL && region(d, i)->r.asked == 1);
+}
+
 /* ---- spans, steps -------------------------------------------------------------------------------- */
 
 static void *finisher(void *span)
@@ -214,6 +231,20 @@ CASE(spans)
 	CHECK(regions(d) == 1);
 	api()->finish(second, NULL);
 	CHECK(regions(d) == 2);
+}
+
+/* The number that a program attaches to a span's start, unless its end has args. */
+CASE(numbers_of_spans)
+{
+	const struct hr__payload five = {.type = 1, .bits = 5};
+	struct fake_daemon *d = start();
+
+	api()->finish(hr__region_start(&a, &five), NULL);
+	api()->finish(hr__region_start(&a, &five), "{}");
+	api()->finish(api()->start(&a), NULL); /* in the same cell */
+	CHECK(regions(d) == 3 && region(d, 0)->text != NULL && region(d, 1)->text != NULL);
+	CHECK(strcmp(region(d, 0)->text, "{\"payload\":5}") == 0);
+	CHECK(strcmp(region(d, 1)->text, "{}") == 0 && region(d, 2)->text == NULL);
 }
 
 CASE(too_many_spans)
@@ -390,7 +421,9 @@ int main(void)
 	    cmocka_unit_test(too_deep),
 	    cmocka_unit_test(level_off),
 	    cmocka_unit_test(marks),
+	    cmocka_unit_test(long_args),
 	    cmocka_unit_test(spans),
+	    cmocka_unit_test(numbers_of_spans),
 	    cmocka_unit_test(too_many_spans),
 	    cmocka_unit_test(steps),
 	    cmocka_unit_test(steps_of_moments),

@@ -69,6 +69,18 @@ CASE(short_ranges_of_steps)
 			of[cells[i].step]++;
 		}
 	CHECK(of[0] == 1 && of[1] == 1 && of[2] == 1);
+	api()->step(HEADRACE_NONE);
+	for (int epoch = 3; epoch < 5; epoch++) {
+		api()->epoch(epoch);
+		range(&b);
+		range(&b);
+	}
+	for (unsigned i = 0; i < HR_REGION_SHORTS; i++)
+		if (cells[i].count > 0 && cells[i].key == b.reserved[0]) {
+			CHECK(cells[i].epoch == 3 || cells[i].epoch == 4);
+			CHECK(cells[i].step == HR_REGION_NONE && cells[i].count == 2);
+		}
+	CHECK(in_cells(d, &b) == 4);
 }
 
 /* Ranges that overlap, as of a recursion: no sum is longer than the time that it is of. */

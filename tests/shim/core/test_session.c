@@ -90,6 +90,10 @@ CASE(kinds_of_files)
 	fd = t_open("/etc/passwd", O_RDONLY);
 	t_read(fd, &byte, 1);
 	t_close(fd);
+	fd = t_open("../../etc/passwd", O_RDONLY); /* the folder of the case is /tmp/NAME */
+	CHECK(fd >= 0);
+	t_read(fd, &byte, 1);
+	t_close(fd);
 	fake_settle(d);
 	CHECK(fake_total(d) == 0);
 	memfd = memfd_create("cache", MFD_CLOEXEC);
@@ -108,6 +112,27 @@ CASE(kinds_of_files)
 	CHECK(strstr(path_of(d, nth(d, HR_OP_open, 0)), "/#tmpfile") != NULL);
 	CHECK(fake_path(d, 0, nth(d, HR_OP_open, 1)->r.file)->kind == S_IFDIR);
 	CHECK(nth(d, HR_OP_open, 1)->r.bits == HR_REC_DIR);
+}
+
+/* A path that was only looked up (os.path.exists) is sent again with its type and mount. */
+CASE(looked_up_before_the_open)
+{
+	struct fake_daemon *d = harness_start(NULL, NULL);
+	const struct fake_path *p;
+	struct stat st;
+	int fd;
+
+	harness_file("a", 10);
+	CHECK(mkfifo("fifo", 0600) == 0);
+	CHECK(t_stat("a", &st) == 0 && t_stat("fifo", &st) == 0);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	fd = t_open("fifo", O_RDONLY | O_NONBLOCK);
+	CHECK(fd >= 0 && hr_fd_ignored(fd));
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_stat) == 2 && fake_count(d, HR_OP_open) == 1);
+	p = fake_path(d, 0, nth(d, HR_OP_open, 0)->r.file);
+	CHECK(p != NULL && strstr(p->text, "/a") != NULL && p->kind == S_IFREG);
+	CHECK(p->device != HR_OFFSET_NONE && p->mount > 0);
 }
 
 CASE(names)
@@ -220,6 +245,27 @@ CASE(daemon_stopped)
 	env[0] = socket_env;
 	harness_init(env);
 	expect_detached(NULL, false);
+}
+
+/* The next attempt is after 1 s, 2 s, 4 s, ... 60 s. Success forgets the failures. */
+CASE(attempts_become_rare)
+{
+	static const uint64_t seconds[] = {1, 2, 4, 8, 16, 32, 60, 60};
+	struct fake_daemon *d = harness_start(&(struct fake_options){.status = -EACCES}, NULL);
+
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		uint64_t ns = seconds[i] * 1000000000, before = hr__clock_ns();
+
+		hr__image.retry_ns = 1; /* it is due */
+		CHECK(hr__ring_find(HR__SEEK_RETRY) == NULL && hr__wiped.attempts == i + 1);
+		CHECK(hr__image.retry_ns >= before + ns);
+		CHECK(hr__image.retry_ns <= hr__clock_ns() + ns);
+	}
+	fake_stop(d);
+	d = fake_start(harness_socket(), NULL);
+	hr__image.retry_ns = 1;
+	CHECK(hr__ring_find(HR__SEEK_RETRY) != NULL && fake_sessions(d) == 1);
+	CHECK(hr__image.failures == 0);
 }
 
 CASE(deselected)
@@ -335,6 +381,26 @@ static uint64_t hello_counts(struct fake_daemon *d, size_t session, uint16_t op)
 			return c.total.count;
 	}
 	return 0;
+}
+
+/* And before an exec, after which nobody has the totals. */
+CASE(last_chance_before_an_exec)
+{
+	static char *const no_variable[] = {NULL};
+	static const char *env[] = {NULL, NULL};
+	static char socket_env[128];
+	struct fake_daemon *d;
+
+	snprintf(socket_env, sizeof(socket_env), "HEADRACE_SOCKET=%s", harness_socket());
+	env[0] = socket_env;
+	harness_init(env);
+	harness_patient();
+	harness_file("a", 10);
+	CHECK(t_open("a", O_RDONLY) >= 0);
+	d = fake_start(harness_socket(), NULL);
+	hr__image.retry_ns = UINT64_MAX;
+	CHECK(hr_before_exec("/bin/true", no_variable) == -1);
+	CHECK(fake_sessions(d) == 1 && hello_counts(d, 0, HR_OP_open) == 1);
 }
 
 /* Each hello brings the totals since the hello before, although the process gets no session. */
@@ -619,6 +685,23 @@ CASE(more_mappings_than_places)
 	CHECK(fake_lost(d, HR_OP_munmap).count == 2);
 }
 
+/* close_range() closes both ends, too. */
+CASE(ranges_of_descriptors)
+{
+	int fd[3];
+
+	harness_start(NULL, NULL);
+	harness_file("a", 10);
+	for (int i = 0; i < 3; i++)
+		fd[i] = t_open("a", O_RDONLY);
+	hr_fd_clear_range((unsigned)fd[1], (unsigned)fd[1]);
+	for (int i = 0; i < 3; i++)
+		CHECK((hr__fdtab.entries[fd[i]] == HR_FILE_UNKNOWN) == (i == 1));
+	hr_fd_clear_range(3, ~0u);
+	for (int i = 0; i < 3; i++)
+		CHECK(hr__fdtab.entries[fd[i]] == HR_FILE_UNKNOWN);
+}
+
 static void *opens(void *arg)
 {
 	(void)arg;
@@ -659,15 +742,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(records),
 	    cmocka_unit_test(kinds_of_files),
+	    cmocka_unit_test(looked_up_before_the_open),
 	    cmocka_unit_test(names),
 	    cmocka_unit_test(daemon_absent),
 	    cmocka_unit_test(daemon_refuses),
 	    cmocka_unit_test(daemon_unsealed),
 	    cmocka_unit_test(daemon_stopped),
+	    cmocka_unit_test(attempts_become_rare),
 	    cmocka_unit_test(deselected),
 	    cmocka_unit_test(late_daemon),
 	    cmocka_unit_test(last_chance),
 	    cmocka_unit_test(last_chance_before_leaving),
+	    cmocka_unit_test(last_chance_before_an_exec),
 	    cmocka_unit_test(map_that_cannot_be_used),
 	    cmocka_unit_test(socket_path_that_is_too_long),
 	    cmocka_unit_test(longest_wait),
@@ -682,6 +768,7 @@ int main(void)
 	    cmocka_unit_test(counted_calls_in_a_full_ring),
 	    cmocka_unit_test(mappings),
 	    cmocka_unit_test(more_mappings_than_places),
+	    cmocka_unit_test(ranges_of_descriptors),
 	    cmocka_unit_test(descriptors_taken),
 	};
 

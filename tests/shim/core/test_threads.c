@@ -162,6 +162,39 @@ CASE(rings_run_out)
 	CHECK(fake_lost(d, HR_OP_open).count >= 3 && counted(HR_OP_open) == 0);
 }
 
+static void *stays_on(void *tid)
+{
+	*(int *)tid = hr__sys_gettid();
+	return stays(NULL);
+}
+
+/* A thread without a ring looks for one again, and gets that of a thread that has ended. */
+CASE(ring_that_becomes_free)
+{
+	struct fake_daemon *d =
+	    harness_start(&(struct fake_options){.rings = 1, .most_maps = 1}, NULL);
+	uint64_t opens = 2;
+	pthread_t t;
+	int tid;
+
+	harness_file("a", 64);
+	pthread_barrier_init(&barrier, NULL, 2);
+	CHECK(pthread_create(&t, NULL, stays_on, &tid) == 0);
+	while (fake_count(d, HR_OP_close) == 0)
+		usleep(1000);
+	t_close(t_open("a", O_RDONLY));
+	CHECK(hr__ring_current() == NULL && fake_lost(d, HR_OP_open).count == 1);
+	pthread_barrier_wait(&barrier);
+	pthread_join(t, NULL);
+	harness_gone(tid);
+	hr__self.search_ns = 1; /* a second has passed since the last search */
+	for (; hr__ring_current() == NULL && opens < 100; opens++)
+		t_close(t_open("a", O_RDONLY));
+	CHECK(hr__ring_current() != NULL);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_open) + fake_lost(d, HR_OP_open).count == opens);
+}
+
 /* More threads than a session may have rings: the common ring names the thread of each record. */
 CASE(threads_beyond_all_rings)
 {
@@ -371,6 +404,7 @@ int main(void)
 	    cmocka_unit_test(thread_churn),
 	    cmocka_unit_test(no_memory_for_the_ring),
 	    cmocka_unit_test(rings_run_out),
+	    cmocka_unit_test(ring_that_becomes_free),
 	    cmocka_unit_test(threads_beyond_all_rings),
 	    cmocka_unit_test(common_ring),
 	    cmocka_unit_test(crowd),

@@ -55,6 +55,12 @@ void drive_munmap(void)
 	assert_int_equal(hr_map_find(p), HR_FILE_IGNORED);
 	stub_off();
 	assert_failed(ON(hr_wrap_munmap(p + 1, PAGE)), EINVAL);
+	p = map_data(PAGE);
+	/* Memory takes the place of the file: what happens there now is no operation. */
+	assert_ptr_equal(
+	    ON(hr_wrap_mmap(p, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)),
+	    p);
+	assert_int_equal(ON(hr_wrap_munmap(p, PAGE)), 0);
 }
 
 void drive_mremap(void)

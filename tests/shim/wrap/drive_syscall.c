@@ -43,6 +43,28 @@ static void data_calls(void)
 	WANT(HR_OP_read, .fd = out, .path = P("copy"), .asked = 10, .ret = -EBADF);
 }
 
+static void file_calls(void)
+{
+	int fd = fd_open("file", O_CREAT | O_RDWR);
+
+	assert_int_equal(SYS(SYS_fallocate, fd, 0, 8L, 100L), 0);
+	WANT(HR_OP_fallocate, .fd = fd, .path = P("file"), .asked = 100, .offset = 8);
+	assert_int_equal(SYS(SYS_sync_file_range, fd, 8L, 10L, SYNC_FILE_RANGE_WRITE), 0);
+	WANT(HR_OP_sync_file_range, .fd = fd, .path = P("file"), .asked = 10, .offset = 8,
+	     .flags = SYNC_FILE_RANGE_WRITE);
+	assert_int_equal(SYS(SYS_fadvise64, fd, 8L, 100L, POSIX_FADV_DONTNEED), 0);
+	WANT(HR_OP_posix_fadvise, .fd = fd, .path = P("file"), .asked = 100, .offset = 8,
+	     .flags = POSIX_FADV_DONTNEED);
+	assert_int_equal(SYS(SYS_readahead, fd, 8L, 100L), 0);
+	WANT(HR_OP_readahead, .fd = fd, .path = P("file"), .asked = 100, .offset = 8);
+	assert_int_equal(SYS(SYS_ftruncate, fd, 7L), 0);
+	WANT(HR_OP_ftruncate, .fd = fd, .path = P("file"), .asked = 7);
+	assert_int_equal(SYS(SYS_symlinkat, "file", root_fd, "link"), 0);
+	WANT(HR_OP_symlinkat, .path = P("link"));
+	assert_int_equal(SYS(SYS_linkat, root_fd, "file", root_fd, "hard", 0), 0);
+	WANT(HR_OP_linkat, .path = P("file"), .path2 = P("hard"));
+}
+
 static void table_calls(void)
 {
 	int fd = (int)SYS(SYS_openat, root_fd, "data", O_RDONLY, 0), copy;
@@ -220,6 +242,7 @@ void drive_syscall(void)
 	map_calls();
 	request_calls();
 	data_calls();
+	file_calls();
 	attribute_calls();
 	newer_calls();
 	table_calls();
