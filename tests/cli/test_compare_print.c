@@ -118,6 +118,51 @@ static void all_answers(void **state)
 	fixture_compare(HR_COMPARED, print_all);
 }
 
+/* Six kinds of files with different times, and six ranks whose own times changed by up to 4 s. */
+static void many(struct made_side *s, bool is_b)
+{
+	static const char *const kinds[] = {"k0", "k1", "k2", "k3", "k4", "k5"};
+	static const double seconds[] = {3, 6, 1, 5, 2, 4}, more[] = {0, 0.5, -3, 1, 2, -4};
+
+	for (int i = 0; i < 6; i++) {
+		made_side_reads(s, kinds[i], 1, 10, 1024, seconds[i] / 10);
+		if (i == 0)
+			continue; /* made_side_init has it */
+		add(s, "processes", i, 1);
+		made_side_part(s, i, "train", "compute", is_b ? 8 + more[i] : 8);
+	}
+}
+
+/* The text has the largest ones only, and the largest one first. */
+static void largest_first(void **state)
+{
+	static const char *const words[] = {"ranks, without", "rank 5 ", "rank 2 ", "rank 4 ",
+					    "rank 3 ",	      "files (", "\nk1 ",   "\nk3 ",
+					    "\nk5 ",	      "\nk0 ",	 "\nk4 "};
+	static const char *const left_out[] = {"rank 0 ", "rank 1 ", "\nk2 "};
+	char *text = NULL, *end;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+	const char *at;
+
+	(void)state;
+	assert_non_null(to);
+	print_case(to, "many", many);
+	fclose(to);
+	end = strstr(text, "== many, JSON");
+	assert_non_null(end);
+	*end = '\0';
+	at = text;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		at = strstr(at, words[i]);
+		if (at == NULL)
+			fail_msg("no '%s' at its place in: %s", words[i], text);
+	}
+	for (size_t i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
+		assert_null(strstr(text, left_out[i]));
+	free(text);
+}
+
 /* A condition of --fail-on holds for a change that is larger than its limit, and than the noise. */
 static void conditions_need_more_than_noise(void **state)
 {
@@ -148,6 +193,7 @@ static void conditions_need_more_than_noise(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(all_answers),
+					   cmocka_unit_test(largest_first),
 					   cmocka_unit_test(conditions_need_more_than_noise)};
 
 	(void)argv;

@@ -240,6 +240,32 @@ static void test_environment_of_tools(void **state)
 	hr_environment_free(made);
 }
 
+/* The folder comes first, and once; an empty entry would be the working directory. */
+static void test_environment_of_python(void **state)
+{
+	static const char *const none[] = {NULL};
+	static const char *const rows[][2] = {{"PYTHONPATH=/u", "/opt/py:/u"},
+					      {"PYTHONPATH=", "/opt/py"},
+					      {"PYTHONPATH=/u:/opt/py", "/u:/opt/py"},
+					      {"X=1", "/opt/py"}};
+	const struct hr_environment e = {.library = "/opt/libheadrace.so",
+					 .python = "/opt/py",
+					 .socket = "/run/s",
+					 .exclude = none,
+					 .include = none};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char **made;
+
+		ENVIRONMENT(rows[i][0]);
+		made = hr_environment_new(&e);
+		assert_non_null(made);
+		assert_string_equal(value_of(made, "PYTHONPATH"), rows[i][1]);
+		hr_environment_free(made);
+	}
+}
+
 static void test_environment_is_kept(void **state)
 {
 	char **made;
@@ -352,6 +378,7 @@ int main(void)
 	    cmocka_unit_test(test_bad_options),
 	    cmocka_unit_test(test_environment),
 	    cmocka_unit_test(test_environment_of_tools),
+	    cmocka_unit_test(test_environment_of_python),
 	    cmocka_unit_test(test_environment_is_kept),
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_config),

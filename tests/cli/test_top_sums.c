@@ -90,10 +90,36 @@ static void without_an_earlier_one(void **state)
 	hr_top_table_done(&t);
 }
 
+/* A file that was closed and opened again has a new record: all of it is new. */
+static void a_new_record_of_a_file(void **state)
+{
+	Headrace__LiveUse old = HEADRACE__LIVE_USE__INIT, now = HEADRACE__LIVE_USE__INIT;
+	Headrace__LiveUse *before[] = {&old}, *after[] = {&now};
+	struct hr_top_table t;
+	struct picture a, b;
+
+	(void)state;
+	old.proc = now.proc = 1;
+	old.file = now.file = 7;
+	old.ops = 50;
+	old.bytes_read = 1000;
+	now.ops = 4;
+	now.bytes_read = 5000;
+	picture_make(&a, 1000, 1, 0)->uses = before;
+	picture_make(&b, 3000, 1, 0)->uses = after;
+	a.job.n_uses = b.job.n_uses = 1;
+	assert_int_equal(hr_top_sums(&a.job, &b.job, HR_TOP_FILE, HR_TOP_TIME, &t), 0);
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.rows[0].now.ops, 4);
+	assert_int_equal(t.rows[0].now.bytes, 5000);
+	hr_top_table_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(between_two_pictures),
-					   cmocka_unit_test(without_an_earlier_one)};
+					   cmocka_unit_test(without_an_earlier_one),
+					   cmocka_unit_test(a_new_record_of_a_file)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,6 +194,22 @@ static void gone_jobs_and_rules(void **state)
 	assert_int_equal(alerts.n, 0);
 }
 
+/* A job that was requeued is another one: its alert begins, and that of the old one ends. */
+static void requeued_jobs(void **state)
+{
+	(void)state;
+	use("metadata > 100");
+	rate.metadata = 101;
+	tick();
+	assert_string_equal(message(true), "firing");
+	job.attempt++;
+	tick();
+	assert_string_equal(message(true), "firing");
+	ticks(HR_ALERT_OVER_MS / 1000 - 1);
+	assert_string_equal(message(true), "over");
+	assert_string_equal(message(true), "");
+}
+
 static void stuck_on_a_silent_node(void **state)
 {
 	(void)state;
@@ -252,6 +268,7 @@ static void silence_during_a_pause_of_the_collector(void **state)
 	job.silent_ms = 31000;
 	ticks(26);
 	assert_string_equal(message(true), "firing");
+	assert_int_equal(alerts.list[0].since_real_ns, START_NS + (second - 31) * SECOND_NS);
 }
 
 /* ---- receivers that fail --------------------------------------------------------------------- */
@@ -284,6 +301,34 @@ static void failed_messages(void **state)
 	ticks(12);
 	assert_string_equal(message(true), ""); /* the receiver does not know the alert */
 	assert_int_equal(alerts.n, 0);
+}
+
+/* The next message that is due to the URL, as sent or failed, is that of this job. */
+static void message_of(const char *of, bool good)
+{
+	const struct hr_alert *x = hr_alerts_due(&alerts, URL, false, now_ms());
+
+	assert_non_null(x);
+	assert_string_equal(x->job, of);
+	hr_alerts_sent(&alerts, URL, x->id, good, now_ms());
+}
+
+static void failed_messages_come_last(void **state)
+{
+	Headrace__FleetJob other = job;
+
+	(void)state;
+	use("metadata > 100");
+	rate.metadata = 101;
+	other.job = "eval";
+	jobs[1] = &other;
+	fleet.n_jobs = 2;
+	tick();
+	message_of("train", false);
+	ticks(HR_ALERT_RETRY_MS / 1000 + 1); /* now both are due */
+	message_of("eval", true);
+	message_of("train", true);
+	assert_string_equal(message(true), "");
 }
 
 static void busy_messages(void **state)
@@ -444,10 +489,12 @@ int main(void)
 	    TEST(one_message_each),
 	    TEST(means),
 	    TEST(gone_jobs_and_rules),
+	    TEST(requeued_jobs),
 	    TEST(stuck_on_a_silent_node),
 	    TEST(slow_checkpoints),
 	    TEST(silence_during_a_pause_of_the_collector),
 	    TEST(failed_messages),
+	    TEST(failed_messages_come_last),
 	    TEST(busy_messages),
 	    TEST(repeats_for_alertmanager),
 	    TEST(bounded_memory),

@@ -313,6 +313,19 @@ static void one_of(struct hr_fleet_stream *s, uint64_t ops, uint64_t wait_ns, ui
 	assert_int_equal(hr_fleet_take(s, &now, 1000), 0);
 }
 
+/* A node also reports the part of a wait that was before the interval. */
+static void a_loop_waits_all_the_time_at_most(void **state)
+{
+	struct hr_fleet_stream *s = node("job", "n1");
+
+	(void)state;
+	one_of(s, 1, 3 * SECOND, 0); /* in one second */
+	look("", "", 0, 1000);
+	assert_float_equal(seen.jobs[0]->waiting, 1, 1e-9);
+	hr_fleet_remove(s);
+	hr_arena_free(&memory);
+}
+
 static void all_orders(void **state)
 {
 	static const char *const orders[][2] = {
@@ -355,6 +368,31 @@ static void users_see_their_own_jobs(void **state)
 	assert_int_equal(seen.jobs_total, 2);
 	hr_fleet_remove(a);
 	hr_fleet_remove(b);
+	hr_arena_free(&memory);
+}
+
+/* A job that was requeued, and one of another cluster with the same id, are jobs of their own. */
+static void attempts_and_clusters_are_jobs(void **state)
+{
+	Headrace__Open open = HEADRACE__OPEN__INIT;
+	struct hr_fleet_stream *s[3] = {node("same", "n1")};
+
+	(void)state;
+	open.cluster = "c1";
+	open.job = "same";
+	open.node = "n1";
+	open.attempt = 4;
+	s[1] = hr_fleet_add(&fleet, &open);
+	open.cluster = "c2";
+	s[2] = hr_fleet_add(&fleet, &open);
+	for (size_t i = 0; i < 3; i++) {
+		assert_non_null(s[i]);
+		did(s[i], ALICE, 0, 100, 0, "/a", "/a", 1);
+	}
+	look("", "", 0, 2);
+	assert_int_equal(seen.jobs_total, 3);
+	for (size_t i = 0; i < 3; i++)
+		hr_fleet_remove(s[i]);
 	hr_arena_free(&memory);
 }
 
@@ -481,9 +519,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(sums_and_order),
+	    cmocka_unit_test(a_loop_waits_all_the_time_at_most),
 	    cmocka_unit_test(every_field),
 	    cmocka_unit_test(all_orders),
 	    cmocka_unit_test(users_see_their_own_jobs),
+	    cmocka_unit_test(attempts_and_clusters_are_jobs),
 	    cmocka_unit_test(silent_nodes_have_no_rates),
 	    cmocka_unit_test(slow_checkpoints),
 	    cmocka_unit_test(impossible_messages),

@@ -86,10 +86,26 @@ static struct hr_retention_result once(const char *store, uint64_t age_ms, uint6
 	return done;
 }
 
+/* The collector heard of the stream of job `job` and n1 then, and got no data. */
+static void set_heard(const char *store, const char *job, uint64_t heard_ns)
+{
+	struct hr_stream_state s = {.heard_ns = heard_ns};
+	char dir[2048];
+	int fd;
+
+	snprintf(dir, sizeof(dir), "%s/jobs/%s/n1.0000000000000001-0", store, job);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(hr_stream_state_write(fd, &s, false), 0);
+	close(fd);
+}
+
 static void test_age(void **state)
 {
 	const char *store = help_path(state, "store");
 
+	make(store, "idle", "n1", 300, false, START);
+	set_heard(store, "idle", START + 2 * HOUR_NS);
 	make(store, "old", "n1", 300, true, START);
 	make(store, "lost", "n1", 300, false, START); /* never said that it ended */
 	make(store, "half", "n1", 300, true, START);
@@ -102,6 +118,7 @@ static void test_age(void **state)
 	assert_false(there(store, "old", "n1"));
 	assert_false(there(store, "lost", "n1"));
 	assert_true(there(store, "half", "n1") && there(store, "half", "n2"));
+	assert_true(there(store, "idle", "n1"));
 	assert_true(there(store, "young", "n1"));
 	assert_int_equal(once(store, 2 * HOUR_MS, 0).jobs, 0); /* they are gone */
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -180,8 +181,10 @@ static void test_judge(void **state)
 
 static void test_answers(void **state)
 {
+	const double before_s = (double)time(NULL);
 	struct rig rig;
 	char text[4096], *body;
+	double start_s;
 	size_t length;
 
 	(void)state;
@@ -196,6 +199,11 @@ static void test_answers(void **state)
 	assert_non_null(
 	    strstr(body, "headrace_build_info{component=\"test\",version=\"1.2\"} 1\n"));
 	assert_non_null(strstr(body, "\nasked_total 1\n"));
+	assert_int_equal(sscanf(strstr(body, "\nheadrace_start_time_seconds{"),
+				"\nheadrace_start_time_seconds{component=\"test\"} %lf", &start_s),
+			 1);
+	assert_true(start_s >= before_s - 10); /* it has nine digits */
+	assert_true(start_s <= (double)time(NULL) + 10);
 	ask(&rig, "GET / HTTP/1.1\r\n\r\n", text, sizeof(text));
 	assert_true(strncmp(text, "HTTP/1.1 404 ", 13) == 0);
 	ask(&rig, "PUT /metrics HTTP/1.1\r\n\r\n", text, sizeof(text));

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/stream_state.h"
 #include "store/writer.h"
 #include "common/batch.h"
 #include "tests/bench/generate.h"
@@ -389,6 +390,28 @@ static void streams_of_two_stores_are_one(void **state)
 	hr_catalog_free(c);
 }
 
+/* A node that went to another collector: the state of the one that heard it last counts. */
+static void the_latest_state_counts(void **state)
+{
+	static const uint64_t heard_ns[] = {200, 100};
+	const char *stores[] = {help_path(state, "s"), help_path(state, "t")};
+	const struct hr_stream *s;
+	struct hr_catalog *c;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct hr_stream_state known = {.heard_ns = heard_ns[i], .connected = i == 0};
+		struct hr_writer *w = help_writer(stores[i], "n1");
+
+		assert_int_equal(hr_stream_state_write(hr_writer_dir_fd(w), &known, false), 0);
+		assert_int_equal(hr_writer_close(w), 0);
+	}
+	assert_int_equal(hr_catalog_open(stores, 2, NULL, &c, NULL), 0);
+	assert_int_equal(hr_catalog_streams(c, &s), 1);
+	assert_int_equal(s->heard_ns, 200);
+	assert_true(s->connected);
+	hr_catalog_free(c);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void *read_files(void *context)
@@ -529,6 +552,7 @@ int main(void)
 	    TEST(other_jobs_are_not_opened),
 	    TEST(journals_of_killed_daemons_are_found),
 	    TEST(streams_of_two_stores_are_one),
+	    TEST(the_latest_state_counts),
 	    TEST(many_threads),
 	    TEST(beside_a_writer),
 	    TEST(generated_store),
