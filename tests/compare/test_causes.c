@@ -43,6 +43,40 @@ static void assert_first(enum hr_compare_cause_id id, double seconds)
 	hr_comparison_done(&c);
 }
 
+/* The noise of the training loops of one run each, whose pieces last 1 s, more or less. */
+static double noise_of_pieces(double by)
+{
+	struct made_side *both[] = {&a, &b};
+	struct hr_compare_side sides[HR_COMPARE_SIDES];
+	struct hr_comparison c;
+	double noise;
+
+	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
+		made_side_init(both[i]);
+		for (int k = 0; k < 10; k++)
+			made_side_add(both[i],
+				      (struct hr_measure){.measure = "part_s",
+							  .rank = 0,
+							  .phase = "train",
+							  .name = "compute",
+							  .piece = k,
+							  .value = k % 2 == 0 ? 1 + by : 1 - by});
+		sides[i] = made_side(both[i]);
+		sides[i].n = 1;
+	}
+	assert_int_equal(hr_compare(sides, &c), 0);
+	noise = c.quantities[HR_QUANTITY_loop].noise;
+	hr_comparison_done(&c);
+	return noise;
+}
+
+/* With one run of each side, the spread of its pieces is the noise. */
+static void uneven_run(void **state)
+{
+	(void)state;
+	assert_true(noise_of_pieces(0.9) > 2 * noise_of_pieces(0));
+}
+
 /* The training thread waits for reads, and the workers' reads are those of `img`. */
 static void add_reads(struct made_side *s, double waited, double opens, double reads, double bytes,
 		      double each)
@@ -72,6 +106,28 @@ static void slower_storage(void **state)
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
 	assert_first(HR_WHY_storage, 4);
+}
+
+/* The mount is the one with most of the time: a short read elsewhere does not count. */
+static void another_mount(void **state)
+{
+	struct made_side *sides[] = {&a, &b};
+
+	(void)state;
+	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
+	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
+	for (unsigned i = 0; i < MADE_RUNS; i++)
+		for (size_t k = 0; k < b.made[i].n; k++)
+			if (b.made[i].list[k].mount != NULL)
+				b.made[i].list[k].mount = "/slow";
+	for (int i = 0; i < 2; i++)
+		made_side_add(sides[i], (struct hr_measure){.measure = "read_s",
+							    .rank = 0,
+							    .piece = -1,
+							    .name = "img",
+							    .mount = "/tmp",
+							    .value = 0.01});
+	assert_first(HR_WHY_mount, 4);
 }
 
 static void faster_storage(void **state)
@@ -154,6 +210,30 @@ static void slower_device(void **state)
 	from_storage(&a, 64000 * KIB);
 	from_storage(&b, 64000 * KIB);
 	assert_first(HR_WHY_storage, 3);
+}
+
+/* Reads that were so short that their bytes can only have come from the page cache. */
+static void cached_reads(struct made_side *s, double n, double seconds)
+{
+	struct hr_measure m = {.rank = 0, .piece = -1, .name = "img"};
+
+	m.measure = "read_cached";
+	m.value = n;
+	made_side_add(s, m);
+	m.measure = "read_cached_s";
+	m.value = seconds;
+	made_side_add(s, m);
+}
+
+/* No bytes of the storage are known, and the page cache served fewer reads of B. */
+static void fewer_cached_reads(void **state)
+{
+	(void)state;
+	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
+	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
+	cached_reads(&a, 950, 0.5);
+	cached_reads(&b, 300, 0.3);
+	assert_first(HR_WHY_storage_or_cache, 3);
 }
 
 /* Pages of mapped files: the training waited for them, and no operation shows it. */
@@ -249,12 +329,11 @@ static void further_ranks(void **state)
 	hr_comparison_done(&c);
 }
 
-/* Rank 1 computes 2 s longer, and rank 0 waits for it. */
-static void slow_rank(void **state)
+/* Rank 1 of one side computes 2 s longer, and rank 0 waits for it. */
+static void slow_rank_of(const struct made_side *slow)
 {
 	struct made_side *sides[] = {&a, &b};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		made_side_add(sides[i],
 			      (struct hr_measure){
@@ -263,11 +342,24 @@ static void slow_rank(void **state)
 		    sides[i],
 		    (struct hr_measure){.measure = "steps", .rank = 1, .piece = -1, .value = 100});
 		made_side_part(sides[i], 1, "start", "imports", 2);
-		made_side_part(sides[i], 1, "train", "compute", i == 0 ? 8 : 10);
-		made_side_part(sides[i], 0, "train", "stall", i == 0 ? 0.01 : 2);
+		made_side_part(sides[i], 1, "train", "compute", sides[i] == slow ? 10 : 8);
+		made_side_part(sides[i], 0, "train", "stall", sides[i] == slow ? 2 : 0.01);
 	}
+}
+
+static void slow_rank(void **state)
+{
+	(void)state;
+	slow_rank_of(&b);
 	assert_first(HR_WHY_slow_rank, 2);
 	assert_ranks();
+}
+
+static void rank_that_was_slow(void **state)
+{
+	(void)state;
+	slow_rank_of(&a);
+	assert_first(HR_WHY_slow_rank, -2);
 }
 
 static void checkpoint(struct made_side *s, double n, double bytes, double seconds)
@@ -286,6 +378,14 @@ static void larger_checkpoints(void **state)
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 5, 2e8, 4);
 	assert_first(HR_WHY_checkpoint_size, 2);
+}
+
+static void smaller_checkpoints(void **state)
+{
+	(void)state;
+	checkpoint(&a, 5, 2e8, 4);
+	checkpoint(&b, 5, 1e8, 2);
+	assert_first(HR_WHY_checkpoint_size, -2);
 }
 
 static void more_checkpoints(void **state)
@@ -408,8 +508,10 @@ static void sum_of_causes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    CAUSE_TEST(uneven_run),
 	    CAUSE_TEST(equal),
 	    CAUSE_TEST(slower_storage),
+	    CAUSE_TEST(another_mount),
 	    CAUSE_TEST(faster_storage),
 	    CAUSE_TEST(smaller_reads),
 	    CAUSE_TEST(larger_files),
@@ -418,12 +520,15 @@ int main(void)
 	    CAUSE_TEST(cold_page_cache),
 	    CAUSE_TEST(slower_storage_and_warmer_page_cache),
 	    CAUSE_TEST(slower_device),
+	    CAUSE_TEST(fewer_cached_reads),
 	    CAUSE_TEST(mapped_files),
 	    CAUSE_TEST(fewer_workers),
 	    CAUSE_TEST(fewer_workers_on_slower_storage),
 	    CAUSE_TEST(slow_rank),
+	    CAUSE_TEST(rank_that_was_slow),
 	    CAUSE_TEST(further_ranks),
 	    CAUSE_TEST(larger_checkpoints),
+	    CAUSE_TEST(smaller_checkpoints),
 	    CAUSE_TEST(more_checkpoints),
 	    CAUSE_TEST(slower_checkpoints),
 	    CAUSE_TEST(first_checkpoints),

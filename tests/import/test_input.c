@@ -134,6 +134,11 @@ static void test_members(void **state)
 	file_write("a", (const uint8_t[16]){0}, 16); /* tapes and some writers pad */
 	assert_int_equal(file_read(TEXT_BYTES, true, &cut), TEXT_BYTES);
 	assert_false(cut);
+	file_write("w", text, 0);
+	member_append(0, 1000);
+	file_write("a", text, 1); /* neither a member nor padding */
+	assert_int_equal(file_read(TEXT_BYTES, true, &cut), 1000);
+	assert_true(cut);
 }
 
 static void test_many_small_members(void **state)
@@ -191,12 +196,41 @@ static void test_not_files(void **state)
 	assert_int_equal(hr_input_open("/dev/zero", &in), -ESPIPE);
 }
 
+/* Returns the lowest free descriptor. */
+static int free_descriptor(void)
+{
+	int fd = dup(STDERR_FILENO);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+static void test_no_descriptor_is_left(void **state)
+{
+	int before = free_descriptor();
+	struct hr_input *in;
+
+	(void)state;
+	assert_int_equal(hr_input_open(folder, &in), -EISDIR);
+	assert_int_equal(hr_input_open("/dev/zero", &in), -ESPIPE);
+	file_write("w", text, 10);
+	assert_int_equal(hr_input_open(path, &in), 0);
+	assert_int_not_equal(free_descriptor(), before);
+	hr_input_close(in);
+	assert_int_equal(free_descriptor(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),   cmocka_unit_test(test_byte_order_mark),
-	    cmocka_unit_test(test_members), cmocka_unit_test(test_many_small_members),
-	    cmocka_unit_test(test_cut),	    cmocka_unit_test(test_not_files),
+	    cmocka_unit_test(test_plain),
+	    cmocka_unit_test(test_byte_order_mark),
+	    cmocka_unit_test(test_members),
+	    cmocka_unit_test(test_many_small_members),
+	    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_not_files),
+	    cmocka_unit_test(test_no_descriptor_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

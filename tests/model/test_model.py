@@ -52,6 +52,14 @@ class Model(unittest.TestCase):
         self.assertIn("  Extra-P's formula: 3 + 2 x ranks (adjusted R2 1.0000, SMAPE", "\n".join(lines))
         self.assertLessEqual(max(map(len, lines)), 100)
 
+    def test_order(self):
+        """Times come before counts, and points are sorted, in whatever order the file has them."""
+        points = (16, 2, 32, 4, 8)
+        self.file("a.txt", text_file([1000 + p for p in points], points, "reads", "r") + "METRIC read_s\n" + "".join(f"DATA {p}\n" for p in points))
+        answer = self.model("a.txt")[0]
+        self.assertEqual([line.split(":")[0] for line in answer.splitlines()[:2]], ["- r read_s", "- r reads"])
+        self.assertEqual(re.findall(r"^ +(\d+)  +\S", answer, re.M), ["2", "4", "8", "16", "32"] * 2)
+
     def test_at_over_and_cost(self):
         rows = [{"params": {"ranks": p, "nodes": n}, "callpath": "a", "metric": "t_s", "value": 100 / p + n}
                 for p in POINTS for n in (1, 2)] + [{"params": {"ranks": 64, "nodes": 1}, "callpath": "a", "metric": "t_s",
@@ -66,6 +74,8 @@ class Model(unittest.TestCase):
         (model,) = self.models(*ask, "--at", "nodes=2,ranks=1000")
         self.assertEqual((model["formula"], len(model["points"])), ("2 + 100 x ranks^(-1)", 5))
         self.assertAlmostEqual(model["prediction"]["value"], 2.1, places=6)
+        (model,) = self.models(*ask, "--at", "nodes=2")  # of ranks, which --at leaves out, the largest value
+        self.assertEqual(model["prediction"]["at"], {"ranks": 32})
         self.assertIn("only points with nodes=1", self.model(*ask)[0])
         hint = "the values shrink, but the terms grow: use --space negative"
         self.assertNotIn(hint, self.model(*ask)[0])
@@ -112,6 +122,9 @@ class Model(unittest.TestCase):
         self.assertEqual(self.model("b.jsonl", "--to", "extrap-text")[0].split(), text_file([(1, 2.5), 2, 3, 4, 0.1]).split())
         self.assertEqual(sorted(os.listdir(self.folder)), ["a.txt", "b.jsonl"])
         self.assertIn("cannot write", self.model("a.txt", "--to", "extrap-text", "-o", "no/file", status=1)[1])
+        self.file("c.txt", text_file([1, 2, 3, 4, 5]) + "METRIC wait_s\n" + "DATA 7\n" * 5)
+        rows = map(json.loads, self.model("c.txt", "--to", "extrap-jsonl", "--metric", "wait_s")[0].splitlines())
+        self.assertEqual([(row["metric"], row["params"]["ranks"], row["value"]) for row in rows], [("wait_s", p, 7) for p in POINTS])
 
     def test_page(self):
         """The page has the measured values, and a range that contains the predicted ones; names are escaped."""

@@ -294,6 +294,24 @@ class Api(Case):
         self.assertEqual([region["args"]["storage_bytes"] for region in self.told().regions], counted)
         self.assertEqual(counted[1], 0)
 
+    def test_ranks_of_jax_and_tensorflow(self):
+        """Of stand-ins for their modules. A parameter server of TensorFlow has no rank."""
+        told, _ = self.regions("""
+            import types
+            from _headrace import ranks
+            class State:
+                process_id, num_processes = 3, 8
+                def initialize(self, address, number=None):
+                    return address, number
+            ranks.mark_jax(types.SimpleNamespace(State=State))
+            assert State().initialize("a", number=1) == ("a", 1)
+            module = types.SimpleNamespace(id_in_cluster=lambda spec, kind, number: number + (kind == "worker"), worker_count=lambda spec, kind: 5)
+            ranks.mark_tensorflow(module)
+            assert [module.id_in_cluster({}, kind, 0) for kind in ("ps", "chief", "worker")] == [0, 0, 1]
+        """)
+        self.assertEqual([call["text"] for call in told.calls if call["call"] == "variable"],
+                         ["RANK=3", "WORLD_SIZE=8", "RANK=0", "WORLD_SIZE=5", "RANK=1", "WORLD_SIZE=5"])
+
     def test_a_library_that_measures_no_waits(self):
         told, _ = self.regions("""
             from _headrace import api
