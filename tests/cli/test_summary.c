@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cli/summary/summary_cover.h"
+#include "cli/summary/summary_lives.h"
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
 #include "common/ops.h"
@@ -547,6 +548,28 @@ static void test_runs(void **state)
 	}
 }
 
+/* Processes that overlap count once, gaps do not count, and a living process counts until now. */
+static void test_lives(void **state)
+{
+	static const struct hr_life lives[] = {{0, -1, 300, 400}, {0, -1, 100, 200},
+					       {0, -1, 120, 150}, {0, -1, 150, 250},
+					       {0, 0, 10, 0},	  {1, -1, 500, 600}};
+	struct hr_summary_who who[] = {{.rank = 0, .worker = -1},
+				       {.rank = 0, .worker = 0},
+				       {.rank = 1, .worker = -1},
+				       {.rank = 2, .worker = -1}};
+	static const uint64_t want[] = {250, 990, 100, 0};
+	struct hr_lives all = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++)
+		assert_int_equal(hr_lives_add(&all, &lives[i]), 0);
+	hr_lives_sum(&all, 1000, who, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(who[i].life_ns, want[i]);
+	hr_lives_done(&all);
+}
+
 static void test_no_store(void **state)
 {
 	struct hr_summary *s = NULL;
@@ -565,7 +588,7 @@ int main(void)
 	    cmocka_unit_test(test_paths),    cmocka_unit_test(test_text),
 	    cmocka_unit_test(test_coverage), cmocka_unit_test(test_full_disk),
 	    cmocka_unit_test(test_runs),     cmocka_unit_test(test_json),
-	    cmocka_unit_test(test_no_store),
+	    cmocka_unit_test(test_no_store), cmocka_unit_test(test_lives),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);

@@ -273,6 +273,36 @@ static void test_file(void **state)
 	free(text);
 }
 
+/* All parts after the fifth have one bar. Little waits are no 0 %, and are not divided. */
+static void test_bars(void **state)
+{
+	struct hr_summary_part parts[] = {
+	    {"a", "a", false, S(15)}, {"b", "b", false, S(10)},
+	    {"c", "c", false, S(8)},  {"d", "d", false, S(6)},
+	    {"e", "e", false, S(5)},  {"f", "f", false, S(4)},
+	    {"g", "g", false, S(2)},  {"wait_read", "reading files", true, S(1) / 8}};
+	struct hr_summary_who who = {.rank = -1, .worker = -1};
+	struct hr_summary s;
+	char *text;
+
+	(void)state;
+	fill(&s);
+	who.loop = (struct hr_summary_loop){
+	    .waits = 1, .wait_ns = S(1) / 8, .steps = 10, .step_ns = S(50), .loop_ns = S(50)};
+	s.parts = parts;
+	s.n_parts = 8;
+	s.who = &who;
+	s.n_who = 1;
+	text = print(&s);
+	assert_non_null(strstr(text, " waited for data under 1 % of its time (125 ms of 50.0 s)."));
+	assert_non_null(strstr(text, "\n  waiting for data        <1 %  "));
+	assert_null(strstr(text, "reading files"));
+	assert_non_null(strstr(text, "\n  e                       10 %  ###\n"));
+	assert_null(strstr(text, "\n  f "));
+	assert_non_null(strstr(text, "\n  the rest                12 %  ###"));
+	free(text);
+}
+
 /* Styles repeat what the words say, and there are none in a file. */
 static void test_colour(void **state)
 {
@@ -298,6 +328,34 @@ static void test_colour(void **state)
 	assert_string_equal(text, plain);
 	free(text);
 	free(plain);
+}
+
+/* The next question: waits, else steps, else times of operations, else files. */
+static void next_queries(void)
+{
+	static const char *const queries[] = {"input-wait", "steps", "io-time", "files"};
+
+	for (int i = 0; i < 4; i++) {
+		struct hr_summary_who who = {.rank = -1, .worker = -1};
+		struct hr_summary s = {.job = (char[]){"s"},
+				       .store = (char[]){"s"},
+				       .state = (char[]){"ended"},
+				       .run_state = (char[]){"ended"},
+				       .command = -1,
+				       .events = i <= 2,
+				       .who = &who,
+				       .n_who = 1};
+		char *text, hint[64];
+
+		who.loop.waits = i == 0;
+		who.loop.steps = i <= 1;
+		text = print(&s);
+		snprintf(hint, sizeof(hint), "headrace query s %s\n", queries[i]);
+		assert_non_null(strstr(text, hint));
+		assert_int_equal(strstr(text, "headrace diagnose s\n") != NULL, i <= 1);
+		assert_int_equal(strstr(text, "it reported no waits for data") != NULL, i == 1);
+		free(text);
+	}
 }
 
 /* Commands in hints work when pasted: if the job is not named like its store, they have --job. */
@@ -330,6 +388,7 @@ static void test_hints(void **state)
 		free(text);
 		free(s.job);
 	}
+	next_queries();
 }
 
 /* Each reason has the same sentence as in a query's notes. --max-size has another line. */
@@ -362,6 +421,37 @@ static void test_sentences(void **state)
 		free(line);
 		free(text);
 		free(loss.reason);
+	}
+}
+
+/* What is known of Python: a note only if it is missing, and only if nothing else says why. */
+static void notes_of_python(void)
+{
+	struct hr_summary_who who = {.rank = -1, .worker = -1, .loop.steps = 1};
+	char reason[] = "another profiler", framework[] = "torch";
+
+	for (int i = 0; i < 4; i++) {
+		struct hr_summary s = {
+		    .job = (char[]){"j"},
+		    .store = (char[]){"s"},
+		    .state = (char[]){"ended"},
+		    .run_state = (char[]){"ended"},
+		    .command = -1,
+		    .python = {.framework = framework, .globs = "load*", .functions = i == 1},
+		    .who = &who,
+		    .n_who = i == 3};
+		char *text;
+
+		s.python.reasons[HR_SUMMARY_FUNCTIONS] = i == 2 ? reason : NULL;
+		text = print(&s);
+		assert_int_equal(strstr(text, "trains with torch in a loop of its own") != NULL,
+				 i != 3);
+		assert_int_equal(strstr(text, "no function was recorded") != NULL,
+				 i == 0 || i == 3);
+		assert_int_equal(strstr(text, "functions are missing, of all processes or of "
+					      "some: another profiler") != NULL,
+				 i == 2);
+		free(text);
 	}
 }
 
@@ -401,6 +491,7 @@ static void test_words(void **state)
 	assert_non_null(strstr(text, "  worker 1\n"));
 	assert_null(strstr(text, "Python itself"));
 	free(text);
+	notes_of_python();
 }
 
 int main(void)
@@ -409,7 +500,7 @@ int main(void)
 	    cmocka_unit_test(test_terminal),  cmocka_unit_test(test_wide_terminals),
 	    cmocka_unit_test(test_file),      cmocka_unit_test(test_colour),
 	    cmocka_unit_test(test_hints),     cmocka_unit_test(test_words),
-	    cmocka_unit_test(test_sentences),
+	    cmocka_unit_test(test_sentences), cmocka_unit_test(test_bars),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

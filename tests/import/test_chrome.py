@@ -102,7 +102,11 @@ class Chrome(harness.Case):
         named = lambda name, ts, dur, **more: {"ph": "X", "name": name, "pid": 5, "tid": 5, "ts": ts, "dur": dur, "cat": "user_annotation", **more}
         events = [named("ProfilerStep#7", 100, 90), named("enumerate(DataLoader)#_SingleProcess", 101, 20), named("Optimizer.step#SGD.step", 150, 9),
                   named("aten::add", 151, 2, cat="cpu_op"), named("aten::mul", 152, 1, tid=9, cat="cpu_op"), named("ProfilerStep#8", 200, 50),
-                  named("ProfilerStep#7", 105, 80, cat="gpu_user_annotation", pid=0, tid=7)]
+                  named("ProfilerStep#7", 105, 80, cat="gpu_user_annotation", pid=0, tid=7),
+                  # Of the profiler, not of the program.
+                  named("PyTorch Profiler (0)", 95, 160, cat="Trace", pid="Spans", tid="PyTorch Profiler"),
+                  {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", "tid": "Trace PyTorch Profiler", "ts": 95},
+                  {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 260}]
         self.run_import(self.file("t.json", json.dumps(trace(events, distributedInfo={"rank": 3, "world_size": 4}))))
         self.assertEqual(self.query("SELECT kind, name, step FROM regions ORDER BY start_ns"),
                          [("step", "ProfilerStep#7", 7), ("input_wait", "enumerate(DataLoader)#_SingleProcess", 7), ("range", "ProfilerStep#7", 7),
@@ -165,13 +169,16 @@ class Chrome(harness.Case):
         lines = list(harness.dialect_a(harness.workload(n=12)))
         lines.append({"id": "0", "name": "epoch", "cat": "pipeline", "pid": "7", "tid": "7", "ts": str(harness.T0 - 10), "dur": "99999",
                       "ph": "X", "args": {"hostname": "n1", "epoch": 2, "step": 3, "more": "x"}})
+        lines.append({"id": "1", "name": "open64", "cat": "POSIX", "pid": "7", "tid": "7", "ts": str(harness.T0 - 5), "dur": "2", "ph": "X",
+                      "args": {"hostname": "n1", "fname": "/none", "ret": -1, "errno": 2}})
         self.run_import(self.file("w.pfw", harness.text_of(lines)), "--job", "w")
+        self.assertEqual(self.query("SELECT errno, count(*) FROM events WHERE errno > 0 GROUP BY ALL"), [(2, 1)])
         done = subprocess.run([harness.HEADRACE, "export", self.store, "--to", "chrome", "-o", self.path("w.json")], env=harness.environment(),
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         again = self.path("again")
         self.run_import(self.path("w.json"), store=again)
-        for sql in ("SELECT op, path, start_ns, dur_ns, bytes, file_offset, pid, tid FROM events ORDER BY ALL",
+        for sql in ("SELECT op, path, start_ns, dur_ns, bytes, file_offset, pid, tid, errno FROM events ORDER BY ALL",
                     "SELECT kind, name, category, step, epoch, start_ns, dur_ns, args, depth FROM regions ORDER BY ALL"):
             self.assertEqual(self.query(sql, again), self.query(sql))
 
@@ -257,6 +264,8 @@ class Chrome(harness.Case):
         long = "x" * 5000
         self.run_import(self.file("long.json", json.dumps(trace([{**good, "name": long, "args": {"a": long}}]))), "--job", "long")
         self.assertEqual(self.query("SELECT length(name), args FROM regions WHERE job = 'long'"), [(1000, None)])
+        self.run_import(self.file("cut.json", json.dumps(trace([{**good, "name": "x" + "é" * 600}]))), "--job", "cut")
+        self.assertEqual(self.query("SELECT name FROM regions WHERE job = 'cut'"), [("x" + "é" * 499,)])  # no half of a character
 
 
 if __name__ == "__main__":

@@ -150,12 +150,17 @@ class Dialects(harness.Case):
              "ph": "X", "args": {"hostname": "n1"}},
             {"name": "compute", "cat": "COMPUTE", "pid": 0, "tid": 5, "ts": T0, "ph": 3, "type": 6,
              "args": {"hostname": "n1", "dur_sum": 60, "dur_max": 30, "dft_cnt": 4}},
+            *({"id": 6, "name": name, "cat": cat, "pid": 0, "tid": 5, "ts": T0, "dur": 2, "ph": "X", "args": {"hostname": "n1"}}
+              for name, cat in (("ckpt.restart", "CHECKPOINT"), ("ckpt.save", "checkpoint"), ("DataLoader.__next__", "PYTHON"))),
         ]
         self.run_import(self.file("t.pfw", harness.text_of(lines)))
         rows = self.query("SELECT kind, category, name, step, epoch, args, count, start_ns, dur_ns FROM regions ORDER BY name")
         ns = T0 * 1000
         self.assertEqual(rows, [
+            ("input_wait", "PYTHON", "DataLoader.__next__", None, None, None, 1, ns, 2000),
             ("checkpoint", "PYTHON", "PyTorchCheckpointing.checkpoint", None, None, None, 1, ns, 9000),
+            ("restore", "CHECKPOINT", "ckpt.restart", None, None, None, 1, ns, 2000),
+            ("checkpoint", "checkpoint", "ckpt.save", None, None, None, 1, ns, 2000),
             ("range", "COMPUTE", "compute", None, None, None, 4, ns, 60000),
             ("epoch", "pipeline", "epoch", None, 2, None, 1, ns, 500000),
             ("input_wait", "dataloader", "fetch.iter", None, None, None, 1, ns + 40500, 1250),

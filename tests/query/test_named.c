@@ -313,27 +313,63 @@ static void arguments_are_not_pasted(void **state)
 
 static void relative_paths_are_of_this_folder(void **state)
 {
-	static const char *const cases[][2] = {
-	    {"img-001.jpg", "/tmp/img-001.jpg"},
-	    {"./a//b/./c", "/tmp/a/b/c"},
-	    {"../data/x", "/data/x"},
-	    {"../../..", ""},
-	    {"/a/../b", "/a/../b"},
-	    {"path=.hidden", "/tmp/.hidden"},
+	static const char *const cases[][3] = {
+	    {"/tmp", "img-001.jpg", "/tmp/img-001.jpg"},
+	    {"/tmp", "./a//b/./c", "/tmp/a/b/c"},
+	    {"/tmp", "../data/x", "/data/x"},
+	    {"/tmp", "../../..", ""},
+	    {"/tmp", "/a/../b", "/a/../b"},
+	    {"/tmp", "path=.hidden", "/tmp/.hidden"},
+	    {"/tmp", "/run/step=7/model.pt", "/run/step=7/model.pt"},
+	    {"/", "data/x", "/data/x"},
+	    {"/", "../x", "/x"},
 	};
 	struct hr_named_args args;
 	char *error = NULL;
 
 	(void)state;
-	assert_int_equal(chdir("/tmp"), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *words[] = {(char *)cases[i][0]};
+		char *words[] = {(char *)cases[i][1]};
 
+		assert_int_equal(chdir(cases[i][0]), 0);
 		assert_int_equal(hr_named_args_init(hr_named_find("file"), words, 1, &args, &error),
 				 0);
-		assert_string_equal(args.list[0].text, cases[i][1]);
+		assert_string_equal(args.list[0].text, cases[i][2]);
 		hr_named_args_done(&args);
 	}
+}
+
+/* A job is labelled twice, and then an event has no labels: those of the second event count. */
+static void the_last_labels_count(void **state)
+{
+	static char *const values[] = {"a", "b", NULL};
+	char *store = fixture__make_folder();
+	struct fixture__stream s;
+	struct fixture f;
+
+	(void)state;
+	fixture__open_stream(&s, store, "7", "n1");
+	for (unsigned i = 0; i < 3; i++) {
+		Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
+		Headrace__JobEvent__LabelsEntry *labels[] = {&label};
+		Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
+		Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+		label.key = "run";
+		label.value = values[i] != NULL ? values[i] : "";
+		job.state = "running";
+		job.n_labels = values[i] != NULL;
+		job.labels = labels;
+		frame.body_case = HEADRACE__FRAME__BODY_JOB;
+		frame.job = &job;
+		fixture__send(&s, &frame);
+	}
+	fixture__send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	fixture_open(&f, store, NULL);
+	fixture_expect(&f, "SELECT key, value FROM labels", "run,b\n");
+	fixture_close(&f);
+	fixture_remove(store);
 }
 
 static char said[16][256];
@@ -373,8 +409,8 @@ static void notes_say_what_is_missing(void **state)
 	assert_string_equal(said[1], "and 4 more notes of this kind");
 }
 
-/* A stream of job 7 without an end, whose level was `counters` for node + 1 seconds. */
-static void cut_short(const char *store, unsigned node)
+/* A stream of job 7 without an end, with a level `counters` of some seconds; 0: without an end. */
+static void cut_short(const char *store, unsigned node, uint64_t seconds)
 {
 	Headrace__Levels level = HEADRACE__LEVELS__INIT;
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
@@ -386,7 +422,7 @@ static void cut_short(const char *store, unsigned node)
 	fixture__send_job(&s, "running", 0);
 	level.level = "counters";
 	level.start_ns = FIX_BOOT_NS;
-	level.end_ns = FIX_BOOT_NS + (node + 1) * UINT64_C(1000000000);
+	level.end_ns = seconds > 0 ? FIX_BOOT_NS + seconds * UINT64_C(1000000000) : 0;
 	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
 	frame.levels = &level;
 	fixture__send(&s, &frame);
@@ -411,7 +447,7 @@ static void notes_of_many_nodes(void **state)
 		struct fixture f;
 
 		for (unsigned i = 0; i < nodes; i++)
-			cut_short(store, i);
+			cut_short(store, i, i + 1);
 		fixture_open(&f, store, NULL);
 		n_said = 0;
 		assert_int_equal(hr_query_notes(f.q, 16, &messages), 0);
@@ -425,6 +461,25 @@ static void notes_of_many_nodes(void **state)
 		fixture_remove(store);
 	}
 	n_said = 0;
+}
+
+static void a_level_without_an_end_is_noted(void **state)
+{
+	static const char expected[] =
+	    "job 7, node n0: only counters were recorded from some point on: rollups";
+	char *store = fixture__make_folder();
+	struct fixture f;
+
+	(void)state;
+	cut_short(store, 0, 0);
+	fixture_open(&f, store, NULL);
+	n_said = 0;
+	assert_int_equal(hr_query_notes(f.q, 16, &messages), 0);
+	assert_int_equal(n_said, 2);
+	assert_int_equal(strncmp(said[0], expected, sizeof(expected) - 1), 0);
+	n_said = 0;
+	fixture_close(&f);
+	fixture_remove(store);
 }
 
 /* What is not there is said, with what is. */
@@ -460,18 +515,66 @@ static void absent_values_are_named(void **state)
 	n_said = 0;
 }
 
+/* Of twelve ranks, eight are listed; a rank behind them is there, too. */
+static void many_values_are_counted(void **state)
+{
+	static const struct {
+		char *name, *word, *note;
+	} cases[] = {
+	    {"slow", "rank=11", NULL},
+	    {"slow", "rank=12", "no rank 12; the store has: 0, 1, 2, 3, 4, 5, 6, 7, and 4 more"},
+	    {"ops", "mount=/x", "no mount /x; the store has none at all"},
+	};
+	char *store = fixture__make_folder();
+	Headrace__Process rows[12];
+	struct fixture__stream s;
+	struct fixture f;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		headrace__process__init(&rows[i]);
+		rows[i].proc = rows[i].rank_plus1 = i + 1;
+		rows[i].pid = (int32_t)i + 1;
+		rows[i].start_ns = FIX_BOOT_NS;
+	}
+	fixture__open_stream(&s, store, "7", "n1");
+	fixture__send_process_rows(&s, rows, 12);
+	fixture__send_end(&s);
+	assert_int_equal(hr_writer_close(s.writer), 0);
+	fixture_open(&f, store, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *word = cases[i].word, *error = NULL;
+		struct hr_named_args args;
+
+		n_said = 0;
+		assert_int_equal(
+		    hr_named_args_init(hr_named_find(cases[i].name), &word, 1, &args, &error), 0);
+		assert_int_equal(hr_named_absent(f.q, &args, &messages), 0);
+		assert_int_equal(n_said, cases[i].note != NULL);
+		if (cases[i].note != NULL)
+			assert_string_equal(said[0], cases[i].note);
+		hr_named_args_done(&args);
+	}
+	n_said = 0;
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_are_right),
+	    cmocka_unit_test(the_last_labels_count),
 	    cmocka_unit_test(union_of_intervals),
 	    cmocka_unit_test(checkpoints_are_found),
 	    cmocka_unit_test(runs_stay_apart),
 	    cmocka_unit_test(all_run_and_are_documented),
+	    cmocka_unit_test(many_values_are_counted),
 	    cmocka_unit_test(wrong_arguments_are_refused),
 	    cmocka_unit_test(arguments_are_not_pasted),
 	    cmocka_unit_test(notes_say_what_is_missing),
 	    cmocka_unit_test(notes_of_many_nodes),
+	    cmocka_unit_test(a_level_without_an_end_is_noted),
 	    cmocka_unit_test(relative_paths_are_of_this_folder),
 	    cmocka_unit_test(absent_values_are_named),
 	};

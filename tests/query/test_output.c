@@ -146,6 +146,19 @@ static void tables_are_aligned(void **state)
 	expect(HR_OUTPUT_TABLE, 0, "SELECT 1 AS n LIMIT 0", "n\n-\n(no rows)\n");
 }
 
+/* What EXPLAIN answers: a text of several lines, below a name of no use. */
+static void plans_are_printed_as_they_are(void **state)
+{
+	static const char sql[] = "SELECT 'physical_plan' AS explain_key, "
+				  "'two' || chr(10) || 'lines' || chr(10) AS explain_value";
+
+	(void)state;
+	expect(HR_OUTPUT_TABLE, 10, sql, "two\nlines\n");
+	expect(HR_OUTPUT_LIST, 10, sql, "two\nlines\n");
+	expect(HR_OUTPUT_CSV, 0, sql,
+	       "explain_key,explain_value\r\nphysical_plan,\"two\nlines\n\"\r\n");
+}
+
 /* What people read; JSON and CSV have every digit. */
 static void tables_have_human_precision(void **state)
 {
@@ -378,6 +391,7 @@ int main(void)
 	    cmocka_unit_test(csv_is_quoted_as_rfc_4180_says),
 	    cmocka_unit_test(json_is_an_array_of_objects),
 	    cmocka_unit_test(tables_are_aligned),
+	    cmocka_unit_test(plans_are_printed_as_they_are),
 	    cmocka_unit_test(tables_have_human_precision),
 	    cmocka_unit_test(tables_fit_the_terminal),
 	    cmocka_unit_test(lists_have_a_line_for_each_cell),

@@ -12,6 +12,10 @@
 #include "query/named.h"
 #include "tests/query/fixture.h"
 
+/* With one value more, an IN list that is too long for pruning. */
+#define EIGHT	   "9, 9, 9, 9, 9, 9, 9, 9, "
+#define SIXTY_FOUR EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
+
 static struct fixture pruned, whole;
 
 /*
@@ -35,6 +39,7 @@ static const struct {
     {"SELECT count(*) FROM events WHERE rank = 2", 2},
     {"SELECT count(*) FROM events WHERE rank = 2 AND worker = 3", 1},
     {"SELECT count(*) FROM events WHERE rank IN (0, 1)", 1},
+    {"SELECT count(*) FROM events WHERE local_rank = 0 AND node = 'n2'", 2},
     {"SELECT count(*) FROM events WHERE pid = 102", 1},
     {"SELECT count(*) FROM events WHERE proc = 2", 2},
     {"SELECT count(*) FROM events WHERE start_ns >= 1700000000000004000", 1},
@@ -43,6 +48,9 @@ static const struct {
      "1700000000000002600",
      2},
     {"SELECT count(*) FROM events WHERE end_ns > 1700000000000006099", 1},
+    {"SELECT count(*) FROM events WHERE 1700000000000004000 <= start_ns", 1},
+    {"SELECT count(*) FROM events WHERE 1700000000000000500 > start_ns", 2},
+    {"SELECT count(*) FROM events WHERE start_ns <= 1700000000000000000", 2},
     {"SELECT count(*) FROM events e WHERE e.op = 'write' AND e.node = 'n2'", 1},
     {"SELECT count(*) FROM hr_events() WHERE op = 'fread'", 1},
     {"SELECT count(*) FROM EVENTS WHERE OP = 'fread'", 1},
@@ -77,6 +85,7 @@ static const struct {
     {"SELECT count(*) FROM events WHERE NOT (op = 'fread')", 3},
     {"SELECT count(*) FROM events WHERE op <> 'fread'", 3},
     {"SELECT count(*) FROM events WHERE lower(op) = 'fread'", 3},
+    {"SELECT count(*) FROM events WHERE rank IN (" SIXTY_FOUR "2)", 3},
     {"SELECT count(*) FROM events WHERE rank = '2'", 3},
     {"SELECT count(*) FROM events WHERE rank = 2.0", 3},
     {"SELECT count(*) FROM (SELECT * FROM events) WHERE op = 'fread'", 3},

@@ -10,7 +10,7 @@
 
 #include "query/named.h"
 #include "query/notes.h"
-#include "tests/query/fixture.h"
+#include "tests/query/fixture_frames.h"
 
 static void numbers_are_unique_within_job_and_node(void **state)
 {
@@ -56,6 +56,17 @@ static void parents_and_execs_are_of_the_same_run(void **state)
 		       "2,,1\n3,1,\n5,,4\n6,4,\n8,,7\n9,7,\n11,,10\n12,10,\n");
 }
 
+/* Two runs of attempt 0 have the same five files. */
+static void files_of_a_node_are_listed_once(void **state)
+{
+	(void)state;
+	fixture_expect(&fix,
+		       "SELECT cluster, attempt, count(*), count(DISTINCT path) FROM files "
+		       "GROUP BY cluster, attempt ORDER BY ALL",
+		       "c,0,5,5\nc,1,5,5\nd,0,5,5\n");
+	fixture_expect(&fix, "SELECT count(*) FROM hr_files()", "20\n");
+}
+
 static void a_number_prunes_to_its_run(void **state)
 {
 	struct hr_query_scan scan;
@@ -92,6 +103,34 @@ static void a_running_job_has_a_duration(void **state)
 	free(sql);
 	fixture_close(&f);
 	assert_int_equal(hr_writer_close(w), 0);
+}
+
+/* headraced was killed and came back: a part of the node's recording is missing. */
+static void a_killed_stream_makes_a_killed_node(void **state)
+{
+	char *store = fixture__make_folder(), *sql;
+	struct fixture f;
+
+	(void)state;
+	for (unsigned i = 1; i <= 2; i++) {
+		const struct hr_stream_id id = {
+		    .cluster = "c", .job = "9", .node = "n1", .boot_id = "b", .instance = i};
+		struct fixture__stream s = {0};
+
+		assert_int_equal(hr_writer_open(store, &id, &s.writer, NULL), 0);
+		fixture__send_job(&s, "running", 0);
+		if (i == 2)
+			fixture__send_end(&s);
+		assert_int_equal(hr_writer_close(s.writer), 0);
+	}
+	fixture_open(&f, store, NULL);
+	assert_true(asprintf(&sql, "SELECT state, streams FROM (%s)", hr_named_find("nodes")->sql) >
+		    0);
+	fixture_expect(&f, sql, "killed,2\n");
+	free(sql);
+	fixture_expect(&f, "SELECT state FROM jobs", "killed\n");
+	fixture_close(&f);
+	fixture_remove(store);
 }
 
 static char said[8][256];
@@ -133,10 +172,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(numbers_are_unique_within_job_and_node),
+	    cmocka_unit_test(files_of_a_node_are_listed_once),
 	    cmocka_unit_test(joins_duplicate_nothing),
 	    cmocka_unit_test(parents_and_execs_are_of_the_same_run),
 	    cmocka_unit_test(a_number_prunes_to_its_run),
 	    cmocka_unit_test(a_running_job_has_a_duration),
+	    cmocka_unit_test(a_killed_stream_makes_a_killed_node),
 	    cmocka_unit_test(any_world_size_is_cheap),
 	};
 

@@ -151,6 +151,21 @@ static void only_the_named_file_is_written(void **state)
 	fixture_close(&f);
 }
 
+/* Rows are on their way already: what has come so far is not taken for the whole answer. */
+static void a_late_error_is_reported(void **state)
+{
+	char *said;
+
+	(void)state;
+	said = fixture_refused(&fix,
+			       "SELECT (CASE n WHEN 900000 THEN 'x' ELSE (n % 10)::VARCHAR "
+			       "END)::INTEGER FROM range(1000000) t(n)",
+			       -EBADMSG);
+	assert_non_null(strstr(said, "Conversion Error"));
+	free(said);
+	fixture_expect(&fix, "SELECT count(*) FROM events", "15\n");
+}
+
 static bool ended;
 
 /* Again and again: a statement that has not begun ignores it. */
@@ -188,6 +203,7 @@ int main(void)
 	    cmocka_unit_test(reading_statements_are_allowed),
 	    cmocka_unit_test(memory_is_advised_by_option),
 	    cmocka_unit_test(only_the_named_file_is_written),
+	    cmocka_unit_test(a_late_error_is_reported),
 	    cmocka_unit_test(a_long_query_can_be_interrupted),
 	};
 

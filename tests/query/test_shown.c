@@ -224,10 +224,29 @@ static void answers_are_as_expected(void **state)
 	fixture_compare(HR_ANSWERS, print_answers);
 }
 
+/* Without this column, rows of one rank would look alike. */
+static void rows_of_several_attempts_say_which(void **state)
+{
+	static const char expected[] = "attempt  rank  workers  ";
+	const struct hr_shown_style plain = {0};
+	char *store = fixture_make_runs(), *text;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, store, NULL);
+	text = shown(&f, "ranks", NULL, &plain);
+	if (strncmp(text, expected, sizeof(expected) - 1) != 0)
+		fail_msg("%s", text);
+	free(text);
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(tables_look_as_expected),
-					   cmocka_unit_test(answers_are_as_expected)};
+					   cmocka_unit_test(answers_are_as_expected),
+					   cmocka_unit_test(rows_of_several_attempts_say_which)};
 
 	if (argc == 1)
 		return cmocka_run_group_tests(tests, NULL, NULL);
