@@ -3,7 +3,9 @@
  * The keeper keeps descriptors over kills of its worker, restarts it, gives up in time, and passes
  * exit statuses. The program is its own worker: `test_keeper worker SCRIPT FILE CONTROL-FD`.
  */
+#include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
+#include "daemon/private/private_health.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -198,6 +200,28 @@ static void test_passes_status(void **state)
 	assert_int_equal(starts(), 1);
 }
 
+/* Rates of `headrace status`: since the last measurement, of which there is one a second. */
+static void test_rates(void **state)
+{
+	struct hr_node_stats now = {.events = 1000, .bytes_moved = 4096, .steps = 10};
+	struct hr_job_status s = {0};
+
+	(void)state;
+	hr_job_status_measure(&s, &now, 5000);
+	assert_int_equal(s.events_per_s + s.bytes_per_s + s.steps_per_ks, 0);
+	now.events = 1500;
+	now.bytes_moved = 8192;
+	now.steps = 13;
+	hr_job_status_measure(&s, &now, 5800); /* too soon */
+	assert_int_equal(s.events_per_s + s.bytes_per_s + s.steps_per_ks, 0);
+	hr_job_status_measure(&s, &now, 7000);
+	assert_int_equal(s.events_per_s, 250);
+	assert_int_equal(s.bytes_per_s, 2048);
+	assert_int_equal(s.steps_per_ks, 1500);
+	hr_job_status_measure(&s, &now, 8000);
+	assert_int_equal(s.events_per_s + s.bytes_per_s + s.steps_per_ks, 0);
+}
+
 static void test_terminates(void **state)
 {
 	char said[256] = "";
@@ -209,6 +233,36 @@ static void test_terminates(void **state)
 	kill(pid, SIGTERM);
 	assert_int_equal(finish_keeper(pid, fd, said, sizeof(said)), 70);
 	assert_int_equal(starts(), 1); /* it died of SIGTERM, and was not restarted */
+}
+
+static const char *next_notice(struct hr_reported *reported, const struct hr_node_stats *now)
+{
+	static char text[2048];
+
+	return hr_health_next_notice(reported, now, true, text, sizeof(text)) ? text : "none";
+}
+
+/* Each problem is reported once. Of the store also that it is over, and the next problem. */
+static void test_notices(void **state)
+{
+	struct hr_node_stats now = {.store_error = -ENOSPC, .counters_only = true, .refused = 3};
+	struct hr_reported reported = {0};
+
+	(void)state;
+	assert_non_null(strstr(next_notice(&reported, &now),
+			       "cannot write to the spool (No space left on device)"));
+	assert_non_null(strstr(next_notice(&reported, &now), "--max-size"));
+	assert_non_null(strstr(next_notice(&reported, &now), "are not recorded"));
+	assert_string_equal(next_notice(&reported, &now), "none");
+	now.store_error = 0;
+	now.refused = 4;
+	assert_string_equal(next_notice(&reported, &now), "headraced can write to the spool again");
+	assert_string_equal(next_notice(&reported, &now), "none");
+	now.store_error = -ENOSPC;
+	now.journal_in_memory = true;
+	assert_non_null(strstr(next_notice(&reported, &now), "cannot write to the spool"));
+	assert_non_null(strstr(next_notice(&reported, &now), "keeps it in memory"));
+	assert_string_equal(next_notice(&reported, &now), "none");
 }
 
 static void test_without_keeper(void **state)
@@ -231,9 +285,13 @@ static void test_without_keeper(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_descriptors_survive), cmocka_unit_test(test_gives_up),
-	    cmocka_unit_test(test_passes_status),	cmocka_unit_test(test_terminates),
+	    cmocka_unit_test(test_descriptors_survive),
+	    cmocka_unit_test(test_gives_up),
+	    cmocka_unit_test(test_rates),
+	    cmocka_unit_test(test_passes_status),
+	    cmocka_unit_test(test_terminates),
 	    cmocka_unit_test(test_without_keeper),
+	    cmocka_unit_test(test_notices),
 	};
 	int fd, r;
 

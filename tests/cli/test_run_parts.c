@@ -338,7 +338,14 @@ static void test_config(void **state)
 							   .instance = UINT64_MAX - 1},
 						    .labels = labels,
 						    .level = HR_LEVEL_TRACE,
-						    .max_bytes = UINT64_C(1) << 40},
+						    .max_bytes = UINT64_C(1) << 40,
+						    .local_ranks = "0-1",
+						    .max_sessions = 12,
+						    .max_ring_bytes = UINT64_C(3) << 32,
+						    .privacy = {.paths = HR_PATHS_CUT, .keep = 3}},
+					   .spool_bytes = UINT64_C(5) << 32,
+					   .drain_ms = 700,
+					   .registered = true,
 					   .names = {.control = "/c", .shim = "/h", .lock = "/l"}},
 				 back;
 	static char big[HR_CONTROL_BYTES];
@@ -353,6 +360,15 @@ static void test_config(void **state)
 	assert_int_equal(back.node.id.attempt, 3);
 	assert_true(back.node.max_bytes == UINT64_C(1) << 40);
 	assert_null(back.node.ranks);
+	assert_string_equal(back.node.local_ranks, "0-1");
+	assert_int_equal(back.node.max_sessions, 12);
+	assert_true(back.node.max_ring_bytes == UINT64_C(3) << 32);
+	assert_int_equal(back.node.privacy.paths, HR_PATHS_CUT);
+	assert_int_equal(back.node.privacy.keep, 3);
+	assert_true(back.spool_bytes == UINT64_C(5) << 32);
+	assert_int_equal(back.drain_ms, 700);
+	assert_true(back.registered);
+	assert_false(back.killed);
 	assert_string_equal(back.node.labels[1], "b=x\ny");
 	assert_null(back.node.labels[2]);
 	assert_string_equal(back.node.shim_socket, "/h");

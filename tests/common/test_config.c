@@ -269,6 +269,34 @@ static void test_flags(void **state)
 	hr_config_done(keys, N, &c);
 }
 
+/* A reload: fixed keys keep their values, which is reported; the others change. */
+static void test_fixed_keys_stay(void **state)
+{
+	struct hr_config_key some[N];
+	struct config old, fresh;
+
+	(void)state;
+	memcpy(some, keys, sizeof(some));
+	for (size_t k = 0; k < N; k++)
+		some[k].fixed = strcmp(some[k].name, "plain") != 0 &&
+				strcmp(some[k].name, "retention_age") != 0;
+	begin(&old);
+	begin(&fresh);
+	good(&old, "store = /a\nsessions = 1\nplain = no\nretention_age = 1h\n");
+	good(&fresh, "store = /b\nsessions = 2\nplain = yes\nretention_age = 2h\n");
+	warnings = 0;
+	hr_config_keep_fixed(some, N, &old, &fresh, warn);
+	assert_int_equal(warnings, 2);
+	assert_string_equal(warned, "sessions: the change needs a restart");
+	assert_string_equal(fresh.store, "/a");
+	assert_string_equal(old.store, "/b"); /* each text has one owner */
+	assert_int_equal(fresh.sessions, 1);
+	assert_int_equal(fresh.plain, 2);
+	assert_int_equal(fresh.age, 7200000);
+	hr_config_done(keys, N, &old);
+	hr_config_done(keys, N, &fresh);
+}
+
 static void bad_flag(char *word, const char *says)
 {
 	struct config c;
@@ -362,6 +390,7 @@ int main(void)
 	    cmocka_unit_test(test_many_mistakes),
 	    cmocka_unit_test(test_unknown_keys_of_another_version),
 	    cmocka_unit_test(test_flags),
+	    cmocka_unit_test(test_fixed_keys_stay),
 	    cmocka_unit_test(test_mistakes_in_flags),
 	    cmocka_unit_test(test_help),
 	    cmocka_unit_test(test_man),

@@ -62,12 +62,46 @@ static void ticks_and_times_are_inverse(void **state)
 	}
 }
 
+/* Measures the clocks once more. Returns the slope between the last two measurements. */
+static uint64_t update(struct hr_clock *c)
+{
+	const struct hr_clock was = *c;
+
+	while (c->seen_ns == was.seen_ns)
+		hr_clock_update(c);
+	return (uint64_t)(((unsigned __int128)(c->seen_ns - was.seen_ns) << 32) /
+			  (c->seen_ticks - was.seen_ticks));
+}
+
+/* A line that is ahead of the clock becomes slower by a thousandth; one that is late jumps forward. */
+static void times_never_step_back(void **state)
+{
+	struct hr_clock_line was;
+	struct hr_clock c;
+	uint64_t slope;
+
+	(void)state;
+	hr_clock_init(&c);
+	hr_clock_settle(&c);
+	c.line.ns0 += YEAR;
+	was = c.line;
+	slope = update(&c);
+	assert_true(c.line.ticks0 == c.seen_ticks);
+	assert_true(c.line.ns0 == hr_ticks_ns(&was, c.line.ticks0));
+	assert_true(c.line.mult == slope - slope / 1000);
+	c.line.ns0 -= 2 * YEAR;
+	slope = update(&c);
+	assert_true(c.line.ns0 == c.seen_ns);
+	assert_true(c.line.mult == slope);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ticks_at_a_time),
 	    cmocka_unit_test(spans),
 	    cmocka_unit_test(ticks_and_times_are_inverse),
+	    cmocka_unit_test(times_never_step_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,10 +149,13 @@ class Nsys(harness.Case):
         for node, length in (("n1", 500), ("n2", 700)):
             lines.append({"id": "0", "name": "epoch", "cat": "pipeline", "pid": "7", "tid": "7", "ts": str(harness.T0), "dur": str(length),
                           "ph": "X", "args": {"hostname": node}})
+        lines.append({"id": "1", "name": "open64", "cat": "POSIX", "pid": "7", "tid": "7", "ts": str(harness.T0 - 5), "dur": "2", "ph": "X",
+                      "args": {"hostname": "n1", "fname": "/none", "ret": -1, "errno": 2}})
         again = self.again(self.file("w.pfw", harness.text_of(lines)))
         self.assertEqual(self.query("SELECT DISTINCT node FROM nodes ORDER BY node", again), [("n1",), ("n2",)])
+        self.assertEqual(self.query("SELECT max(file_offset), max(errno) FROM events", again), [(6 * 4096, 2)])
         self.same(again, "SELECT node, pid, count(*) FROM processes GROUP BY ALL ORDER BY ALL",
-                  "SELECT node, pid, op, path, start_ns, dur_ns, bytes FROM events ORDER BY ALL",
+                  "SELECT node, pid, op, path, start_ns, dur_ns, bytes, file_offset, errno FROM events ORDER BY ALL",
                   "SELECT node, pid, kind, name, start_ns, dur_ns FROM regions ORDER BY ALL")
 
     def test_own_processes(self):

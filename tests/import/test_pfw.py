@@ -194,6 +194,21 @@ class Dialects(harness.Case):
         self.assertEqual(self.query("SELECT reason, op, count FROM losses ORDER BY ALL"),
                          [("import_kinds", None, 1), ("import_sums", "read", 10), ("import_sums", "rename", 1)])
 
+    def test_command_line_in_another_file(self):
+        """Only the file of the parent process has the record SH."""
+        h = harness.hash16
+        records = [{"name": kind, "cat": "dftracer", "type": 1, "pid": 4, "tid": 4, "ph": 4, "args": {"hhash": h("n1"), "name": name, "value": h(name)}}
+                   for kind, name in (("HH", "n1"), ("SH", "python;train.py"))]
+        lines = lambda pid: [
+            {"id": 1, "name": "start", "cat": "dftracer", "type": 1, "pid": pid, "tid": pid, "ts": T0, "dur": 0, "ph": 1,
+             "args": {"hhash": h("n1"), "ppid": 1, "cmd_hash": h("python;train.py")}},
+            {"id": 2, "name": "close", "cat": "POSIX", "type": 3, "pid": pid, "tid": pid, "ts": T0 + 5, "dur": 1, "ph": 1,
+             "args": {"hhash": h("n1"), "ret": 0}}]
+        self.file("traces/a-child.pfw", harness.text_of(lines(9), brackets=False))
+        self.file("traces/parent.pfw", harness.text_of(records + lines(4), brackets=False))
+        self.run_import(self.path("traces"))
+        self.assertEqual(self.query("SELECT pid, cmdline FROM processes ORDER BY pid"), [(4, "python train.py"), (9, "python train.py")])
+
     def test_rename_has_two_files(self):
         h = harness.hash16
         names = [{"id": i, "name": "FH", "cat": "dftracer", "pid": 7, "tid": 7, "ph": "M",
@@ -202,6 +217,12 @@ class Dialects(harness.Case):
                 "args": {"hhash": h("n1"), "ret": 0, "fhash": h("/a"), "newpath_hash": h("/b")}}
         self.run_import(self.file("t.pfw", harness.text_of([*names, line])))
         self.assertEqual(self.query("SELECT op, path, path2 FROM events"), [("rename", "/a", "/b")])
+
+    def test_flags(self):
+        """The flags of an open, the mode of a new folder, and where a seek begins."""
+        events = [event(0, "open64", "/a", 3, flags=os.O_RDWR), event(1, "mkdir", "/d", mode=0o755), event(2, "lseek64", "/a", 5, offset=5, whence=2)]
+        self.run_import(self.file("t.pfw", harness.text_of(harness.dialect_a(events))))
+        self.assertEqual(self.query("SELECT op, flags FROM events ORDER BY start_ns"), [("open64", os.O_RDWR), ("mkdir", 0o755), ("lseek64", 2)])
 
     def test_items_of_other_tracers_are_bytes(self):
         events = [event(0, "fread", "/a", 777), event(1, "fwrite", "/a", 55)]

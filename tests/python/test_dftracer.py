@@ -173,6 +173,28 @@ class Dftracer(Case):
         self.assertEqual({r["name"]: r["args"]["step"] for r in told.regions if "step" in (r["args"] or {})},
                          {"backward": 1, "preprocess": 2, "step": 3, "other.log": 4})
 
+    def test_checkpoints_one_after_the_other(self):
+        """Only a checkpoint within another one does not count. What is below a disabled element is disabled, too."""
+        self.run_python("""
+            from headrace.dftracer import ai, dftracer
+            for step in range(2):
+                with ai.checkpoint.capture:
+                    with ai.checkpoint.capture:
+                        pass
+            ai.comm.disable()
+            with ai.comm.send, ai.comm.receive:
+                pass
+            ai.comm.enable()
+            with ai.comm.send:
+                pass
+            dftracer.get_instance().log_event("past", "c", 5, 7, int_args={"a": (1, 2)}, string_args={"b": "x"})
+        """)
+        told = self.told()
+        self.assertEqual([(r["name"], r["kind"]) for r in sorted(told.regions, key=lambda r: r["ns"])],
+                         [*2 * [("capture", CHECKPOINT), ("capture", RANGE)], ("send", RANGE)])
+        self.assertEqual([(c["name"], c["args"]) for c in told.calls if c["call"] == "mark"],
+                         [("past", {"start_time": 5, "duration": 7, "a": 2, "b": "x"})])
+
     def test_it_does_nothing_alone(self):
         self.run_python(PROGRAM, env=self.environment(startup=False, fake=False, PYTHONPATH=MODULES))
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -171,6 +172,24 @@ class Node(Metrics):
         for reason, key in (("job", "refused"), ("no_job", "unplaced")):
             self.assertEqual(self.value(text, f'headrace_node_refused_total{{reason="{reason}"}}'), self.status()[key])
             self.assertGreater(self.status()[key], 0)
+
+    def test_a_process_that_is_killed(self):
+        """Its restart is counted; the sums have what it recorded before once."""
+        self.manage("--level", "trace", "--metrics", "tcp://127.0.0.1:0")
+        self.begin("410", 0)
+        node = self.address(self.manager.said)
+        done = [self.generated(self.generate("410"))]
+        self.wait_for("its numbers", lambda: self.value(self.scrape(node), "headrace_node_read_bytes_total") == done[0]["read_bytes"])
+        killed = self.manager.workers()
+        os.kill(killed[0], signal.SIGKILL)
+        self.wait_for("another", lambda: self.manager.workers() not in ([], killed))
+        self.assertEqual(self.value(self.scrape(node), "headrace_node_worker_restarts_total"), 1)
+        os.mkdir(f"{self.data}/again")
+        done.append(self.generated(self.preloaded(harness.GENERATOR, f"{self.data}/again", "7", "3", job="410")))
+        self.end("410", "--linger", "300s")
+        text = self.scrape(node)
+        for name, key in (("read", "read_bytes"), ("written", "written_bytes")):
+            self.assertEqual(self.value(text, f"headrace_node_{name}_bytes_total"), sum(d[key] for d in done))
 
     def test_no_such_place(self):
         """Somebody else has the port: said, and jobs are recorded all the same."""

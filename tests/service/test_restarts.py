@@ -166,6 +166,17 @@ class Restarts(Service):
         self.assertEqual(self.query("SELECT job, state FROM jobs ORDER BY job")[0],
                          [{"job": "620", "state": "killed"}, {"job": "621", "state": "failed"}])
 
+    def test_levels(self):
+        """A level that somebody set stays over a restart; one that was set for a while does not."""
+        self.manage()
+        for job, more in (("710", ()), ("711", ("--for", "1h"))):
+            self.begin(job)
+            self.assertEqual(self.ask("level", job, "trace", *more).returncode, 0)
+            self.assertEqual(self.job(job)["level"], "trace")
+        self.manager.kill()
+        self.manager.start()
+        self.assertEqual([self.job(job)["level"] for job in ("710", "711")], ["trace", "counters"])
+
     def test_memory_that_systemd_has_lost(self):
         """Of one of two processes: what it did until then is there, and a row says that it was left."""
         self.manage("--level", "trace")

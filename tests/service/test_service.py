@@ -94,6 +94,23 @@ class Jobs(Service):
         self.end("300", "--linger", "300s")
         self.assert_recorded("300", [done])
 
+    def test_operators(self):
+        """Members of the group see all jobs and set their levels; only root begins and ends them."""
+        self.manage("--operators", "games")
+        self.begin("310", 0)
+
+        def asked(uid, *words):
+            return subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", harness.HEADRACE, *words], capture_output=True,
+                                  text=True, check=False, env=harness.clean_environment(HEADRACE_CONTROL=f"{self.manager.run}/control.sock"))
+
+        self.assertIn("310", asked(OTHER, "job", "list").stdout)
+        done = asked(OTHER, "level", "310", "trace")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.job("310")["level"], "trace")
+        self.assertIn("only root may do that", asked(OTHER, "job", "end", "--job", "310").stderr)
+        self.assertEqual(asked(1, "job", "list").stdout, "")
+        self.assertIn("the job belongs to another user", asked(1, "level", "310", "counters").stderr)
+
     def test_ranks_of_a_job(self):
         self.manage("--level", "trace")
         self.begin("400", 0, "--ranks", "1-2", "--ranks-expected", "4")
@@ -241,7 +258,12 @@ class Limits(Service):
         self.assertIn("headraced had no ring buffers for them: too many", notes)
 
     def test_ring_memory_of_a_user(self):
-        self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB
+        held = self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB
+        for process in held[:2]:  # that came first
+            process.communicate(b"\n")
+        self.wait_for("two to end", lambda: self.processes() == 5)
+        self.holder("c")  # in their room
+        self.assertEqual(self.status()["limited"], 15 - 7)
 
     def test_unregistered_jobs_of_a_user(self):
         """As many as the limit, not one more; registered jobs and other users have their own."""
@@ -253,6 +275,20 @@ class Limits(Service):
         self.begin("a", OTHER)
         self.holder("a")
         self.wait_for("its process", lambda: self.job("a")["processes"] == 1)
+
+    def test_jobs_of_the_node(self):
+        """As many as the limit, not one more, half of them unregistered; a job that ends makes room."""
+        self.manage("--level", "trace", "--max-jobs", "3", "--idle-end", "60s")
+        for job in "123":
+            self.holder(job)
+        self.wait_for("the refusal", lambda: "this node has 2 unregistered jobs, the limit of max_jobs / 2" in self.manager.said())
+        self.begin("a", OTHER)
+        refused = self.ask("job", "begin", "--job", "b", "--uid", "0")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("this node has 3 jobs, the limit of max_jobs", refused.stderr)
+        self.end("a")
+        self.begin("b")
+        self.assertEqual({j["job"] for j in self.status()["jobs"]}, {f"u{OTHER}-1", f"u{OTHER}-2", "b"})
 
     def test_they_outlive_the_service(self):
         self.manage("--level", "trace", "--max-sessions-per-node", "4")
