@@ -93,6 +93,20 @@ static void ranks_change(void **state)
 	rig_done(&r);
 }
 
+/* Process 10 is rank 3, and forks the processes 20, 21 and 22. Returns the rank. */
+static uint64_t rank_and_children(struct rig *r, uint64_t child[3])
+{
+	uint64_t rank = rig_attach(r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
+
+	for (int i = 0; i < 3; i++)
+		child[i] = rig_attach(r, &(struct rig_hello){.pid = 20 + i,
+							     .ppid = 10,
+							     .forked = true,
+							     .parent = rank,
+							     .env = {"RANK=3"}});
+	return rank;
+}
+
 static void forked_workers(void **state)
 {
 	struct rig r;
@@ -100,13 +114,7 @@ static void forked_workers(void **state)
 
 	(void)state;
 	rig_init(&r);
-	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
-	for (int i = 0; i < 3; i++)
-		w[i] = rig_attach(&r, &(struct rig_hello){.pid = 20 + i,
-							  .ppid = 10,
-							  .forked = true,
-							  .parent = rank,
-							  .env = {"RANK=3"}});
+	rank = rank_and_children(&r, w);
 	tool = rig_attach(&r, &(struct rig_hello){.pid = 30,
 						  .ppid = 10,
 						  .exe = "/usr/bin/gcc",
@@ -140,13 +148,7 @@ static void workers_outlive_their_rank(void **state)
 
 	(void)state;
 	rig_init(&r);
-	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
-	for (int i = 0; i < 3; i++)
-		w[i] = rig_attach(&r, &(struct rig_hello){.pid = 20 + i,
-							  .ppid = 10,
-							  .forked = true,
-							  .parent = rank,
-							  .env = {"RANK=3"}});
+	rank = rank_and_children(&r, w);
 	shell = rig_attach(
 	    &r, &(struct rig_hello){.pid = 30, .exe = "/usr/bin/bash", .cmdline = "bash run.sh"});
 	sub = rig_attach(
