@@ -9,6 +9,7 @@
 
 #define KINDS 5u
 #define RANKS 4u
+#define LABEL 11u /* columns of "per epoch: " */
 
 struct hr_human hr_compare_change(const struct hr_difference *d)
 {
@@ -122,17 +123,18 @@ static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
 				put_quantity(p, c, i);
 }
 
-/* "a step: 53.1 ms instead of 24.9 ms (64 and 64)", with the time and number of each side */
+/* "per step: 53.1 ms instead of 24.9 ms (64 steps, 64 in A)": the training loop, and how many */
 static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const char *label,
-		     const double n[HR_COMPARE_SIDES])
+		     const char *what, const double n[HR_COMPARE_SIDES])
 {
 	const struct hr_difference *loop = &c->quantities[HR_QUANTITY_loop];
 	double own = c->scaled ? c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A] : 1;
 
 	if (c->trains && n[HR_COMPARE_A] > 0 && n[HR_COMPARE_B] > 0)
-		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s instead of %s (%.6g and %.6g in A)",
+		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label,
+			     "%s instead of %s (%.6g %s, %.6g in A)",
 			     hr_compare_seconds(loop->b * own / n[HR_COMPARE_B]).s,
-			     hr_compare_seconds(loop->a / n[HR_COMPARE_A]).s, n[HR_COMPARE_B],
+			     hr_compare_seconds(loop->a / n[HR_COMPARE_A]).s, n[HR_COMPARE_B], what,
 			     n[HR_COMPARE_A]);
 }
 
@@ -165,7 +167,7 @@ void hr_compare_work_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE
 static void put_line(struct hr_sheet *p, const char *label, const char *text)
 {
 	if (text[0] != '\0')
-		hr_sheet_say(p, HR_STYLE_PLAIN, 10, label, "%s", text);
+		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label, "%s", text);
 }
 
 static double rank_change(const struct hr_compare_rank *r)
@@ -288,7 +290,7 @@ static void put_bad_ends(struct hr_sheet *p, const struct hr_compare_answer *a)
 			const struct hr_compare_run *run = &a->runs[side].runs[i];
 
 			if (hr_compare_bad_end(run) != NULL)
-				hr_sheet_say(p, HR_STYLE_BAD, 10, "warning:", "%s (%s) is %s",
+				hr_sheet_say(p, HR_STYLE_BAD, LABEL, "warning:", "%s (%s) is %s",
 					     run->store, side == HR_COMPARE_A ? "A" : "B",
 					     hr_compare_bad_end(run));
 		}
@@ -306,10 +308,10 @@ void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 	put_bad_ends(&page, a);
 	if (!c->trains)
 		hr_sheet_say(
-		    &page, HR_STYLE_PLAIN, 10, "note:",
+		    &page, HR_STYLE_PLAIN, LABEL, "note:",
 		    "not all runs have a recorded training loop, so the causes are not known");
-	put_each(&page, c, "a step:", c->steps);
-	put_each(&page, c, "an epoch:", c->epochs);
+	put_each(&page, c, "per step:", "steps", c->steps);
+	put_each(&page, c, "per epoch:", "epochs", c->epochs);
 	hr_compare_settings_text(c, line);
 	put_line(&page, "settings:", line);
 	hr_compare_work_text(c, line);
