@@ -32,7 +32,7 @@ def setUpModule():
     root = debian_root.cached(f"root-packages-{suite}", suite, "--variant=apt", f"--include={DEPENDENCIES}")
     folder = tempfile.mkdtemp(prefix="headrace-deb-")
     unittest.addModuleCleanup(shutil.rmtree, folder)
-    packages.make("DEB", folder, "dpkg", "dpkg-shlibdeps")
+    packages.make("DEB", folder, "dpkg", "dpkg-shlibdeps", "file")
 
 
 class Chroot(unittest.TestCase):

@@ -70,7 +70,7 @@ def setUpModule():
         raise unittest.SkipTest("DuckDB is not installed: scripts/install-duckdb")
     folder = tempfile.mkdtemp(prefix="headrace-packages-")
     unittest.addModuleCleanup(shutil.rmtree, folder)
-    packages.make("DEB", folder, "dpkg", "dpkg-shlibdeps")
+    packages.make("DEB", folder, "dpkg", "dpkg-shlibdeps", "file")
     machine = Container(f"{folder}:/srv/packages", f"{duckdb}:/usr/lib/headrace/libduckdb.so")
     unittest.addModuleCleanup(machine.close)
 
