@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small but real training job: distributed data parallel over JPEG files, with forked DataLoader workers.
 
-usage: python3 torchrun.py --standalone --nproc_per_node 2 train.py IMAGES CHECKPOINTS [EPOCHS]
+usage: python3 torchrun.py --nproc_per_node 2 train.py IMAGES CHECKPOINTS [EPOCHS]
 
 torchrun.py is torchrun, and works with Debian's torch 1.13, too. make_images.py makes IMAGES.
 

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -76,8 +77,10 @@ class PageCase(Case):
         """The training of examples/, with 200 images."""
         images = os.path.join(self.data, "images")
         subprocess.run([PYTHON, f"{EXAMPLES}/make_images.py", images, "200"], check=True, stdout=subprocess.DEVNULL)
-        # Like --standalone, which has a fixed port in old versions.
-        launcher = [f"{EXAMPLES}/torchrun.py", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0", "--nproc_per_node", str(ranks)]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        # Not --standalone: it has a fixed port in old versions, and connects to the name of the host, which may be unknown.
+        launcher = [f"{EXAMPLES}/torchrun.py", "--master_port", str(port), "--nproc_per_node", str(ranks)]
         done = self.run_it(
             "--", PYTHON, *launcher, f"{EXAMPLES}/train.py", images, os.path.join(self.data, "saved"), "2",
             env={"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}, timeout=300,
