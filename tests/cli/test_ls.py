@@ -68,7 +68,7 @@ class Ls(harness.LiveCase):
         self.assertEqual(self.lines(self.dir + "/first")[1].split()[1], self.dir + "/first")  # a store by its name
         self.assertEqual(len(self.lines(cwd=self.dir + "/first")), 2)  # this folder is a store
         job, = os.listdir(f"{self.dir}/first/jobs")
-        shutil.copytree(f"{self.dir}/first/jobs/{job}", f"{self.dir}/first/jobs/_node")  # what a node says of no job is none
+        shutil.copytree(f"{self.dir}/first/jobs/{job}", f"{self.dir}/first/jobs/_node")  # totals of a node, which are no job
         self.assertEqual(self.lines("first")[1].split(), ["HH:MM", "first", "ended", "TIME", "SIZE", "train.py"])
 
     def test_the_program_of_a_rank(self):

@@ -73,7 +73,7 @@ static uint64_t update(struct hr_clock *c)
 			  (c->seen_ticks - was.seen_ticks));
 }
 
-/* A line that is ahead of the clock becomes slower by a thousandth; one that is late jumps forward. */
+/* A line that is ahead of the clock becomes slower by 1/1000; one that is late jumps forward. */
 static void times_never_step_back(void **state)
 {
 	struct hr_clock_line was;

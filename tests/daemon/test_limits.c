@@ -93,7 +93,7 @@ static void bell_and_beat_outlive_the_daemon(void **state)
 	nodes_await(syscall(SYS_futex, &c.page->bell, FUTEX_WAKE, 1, NULL, NULL, 0) == 1);
 	reads(&c, EACH, 2 * EACH);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
-	assert_int_equal(level_of(&c), HR_LEVEL_OFF); /* the client goes on without a recording */
+	assert_int_equal(level_of(&c), HR_LEVEL_OFF); /* the client records no more */
 	client_detach(&c);
 	client_fdstore_gather();
 	check(&n, 2 * EACH, &sums);

@@ -296,7 +296,7 @@ class Api(Case):
 
     def test_ranks_of_jax_and_tensorflow(self):
         """Of stand-ins for their modules. A parameter server of TensorFlow has no rank."""
-        told, _ = self.regions("""
+        recorded, _ = self.regions("""
             import types
             from _headrace import ranks
             class State:
@@ -309,7 +309,7 @@ class Api(Case):
             ranks.mark_tensorflow(module)
             assert [module.id_in_cluster({}, kind, 0) for kind in ("ps", "chief", "worker")] == [0, 0, 1]
         """)
-        self.assertEqual([call["text"] for call in told.calls if call["call"] == "variable"],
+        self.assertEqual([call["text"] for call in recorded.calls if call["call"] == "variable"],
                          ["RANK=3", "WORLD_SIZE=8", "RANK=0", "WORLD_SIZE=5", "RANK=1", "WORLD_SIZE=5"])
 
     def test_a_library_that_measures_no_waits(self):

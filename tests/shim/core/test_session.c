@@ -383,7 +383,7 @@ static uint64_t hello_counts(struct fake_daemon *d, size_t session, uint16_t op)
 	return 0;
 }
 
-/* And before an exec, after which nobody has the totals. */
+/* The totals are sent before an exec, which removes them. */
 CASE(last_chance_before_an_exec)
 {
 	static char *const no_variable[] = {NULL};
