@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@
 
 #define PAGE	 4096
 #define PATIENCE 5 /* s: for calls that wait for ever */
+/*
+ * The kernel refuses a length that reaches beyond the last address of a process. mmap chooses random addresses, a few of
+ * which are less than 2 GiB below that.
+ */
+#define FAR_FROM_THE_END ((void *)(UINT64_C(1) << 32))
 
 typedef long function(); /* whatever it takes: longs, all in registers or on the stack */
 
@@ -64,8 +70,8 @@ static const struct {
 
 static void prepare(void)
 {
-	char *pages =
-	    mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages = mmap(FAR_FROM_THE_END, 2 * PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int null = open("/dev/null", O_RDWR), out = open("out", O_RDWR | O_CREAT, 0644), pipes[2];
 
 	mprotect(pages + PAGE, PAGE, PROT_NONE);
