@@ -69,6 +69,14 @@ class Settings(harness.Case):
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn("File too large\nheadrace: hint: raise the limit of file size (ulimit -f)", done.stderr)
 
+    def test_a_summary_without_a_place(self):
+        """The command has removed the folder of the summary."""
+        self.summary_file = f"{self.dir}/gone/summary.json"
+        os.mkdir(f"{self.dir}/gone")
+        done = self.run_it("--", "rmdir", "gone")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"cannot write the summary to {self.summary_file}: No such file or directory\n", done.stderr)
+
 
 class Ends(harness.Case):
     """How processes ended, as the kernel says, and what that makes of the job."""

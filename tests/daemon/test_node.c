@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "common/ops.h"
 #include "store/store.h"
 #include "nodes.h"
 #include "offer.h"
@@ -80,6 +81,39 @@ static void a_dead_process_is_read_to_its_end(void **state)
 	assert_int_equal(client_fdstore_count(), 0);
 	check(&n, 200, &sums);
 	assert_int_equal(sums.torn, 3);
+	assert_int_equal(sums.ended_processes, 1);
+}
+
+/* The last calls of getc and its like are only counted in a cell of their thread. */
+static void counted_calls_are_read_to_the_end(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	pid_t daemon, child;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	child = fork();
+	if (child == 0) {
+		struct client c;
+
+		if (client_attach(&c, n.socket, 0, 0, NULL))
+			_exit(1);
+		client_ring(&c, 0, 0)->aggregate =
+		    (struct hr_aggregate){.file = 4096,
+					  .start_ticks = client_ticks(&c),
+					  .count = 70,
+					  .bytes = 70,
+					  .fd = 5,
+					  .gen = 1,
+					  .op = hr_op_by_name("getc")};
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	check(&n, 0, &sums);
+	assert_int_equal(sums.file_reads, 70);
 	assert_int_equal(sums.ended_processes, 1);
 }
 
@@ -151,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(many_rings),
 	    cmocka_unit_test(a_dead_process_is_read_to_its_end),
+	    cmocka_unit_test(counted_calls_are_read_to_the_end),
 	    cmocka_unit_test(exec_is_a_new_process),
 	    cmocka_unit_test(other_ranks_are_deselected),
 	    cmocka_unit_test(one_process_attaches_again_and_again),

@@ -194,6 +194,14 @@ static struct sample reopened(unsigned pass, unsigned i, unsigned worker, unsign
 	return s;
 }
 
+static struct sample slow_open(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.open_ns = 20 * MS;
+	return s;
+}
+
 static struct sample small_file(unsigned pass, unsigned i, unsigned worker, unsigned *file)
 {
 	struct sample s = quick_sample(pass, i, worker, file);
@@ -303,6 +311,7 @@ static void ways_to_read(void **state)
 	says = "to open one takes 12.0 ms, to read it 5.00 ms";
 	expect(small_file, 80, 2, "small_files,/data/set/,/data,\n");
 	expect(examined, 40, 2, "metadata,/data/set/,/data,\n");
+	expect(slow_open, 40, 5, "metadata,/data/set/,/data,\n"); /* once in each pass */
 	expect(small_reads, 40, 2, "small_reads,/data/set/,/data,\n");
 }
 

@@ -36,6 +36,19 @@ class Jobs(Service):
         self.assertEqual(os.listdir(f"{self.manager.run}/jobs"), [])
         self.assertEqual(self.manager.of_jobs(), set())
 
+    def test_ended_jobs_leave_nothing_open(self):
+        """A node has thousands of jobs, and a process at most some thousand descriptors."""
+        def opened():
+            return len(os.listdir(f"/proc/{self.manager.process.pid}/fd"))
+
+        self.manage()
+        self.assertEqual(self.status()["jobs"], [])
+        before, jobs = opened(), [str(number) for number in range(8)]
+        for job in jobs:
+            self.begin(job)
+            self.end(job, "--linger", "300s")
+        self.wait_for("all to be closed", lambda: self.manager.of_jobs() == set() and opened() < before + len(jobs))
+
     def test_a_run_of_ones_own_beside_them(self):
         """status has both; who asks for the service has its jobs alone."""
         self.manage("--level", "trace")

@@ -113,6 +113,13 @@ CASE(waits_nest)
 		CHECK(region(d, i)->r.flags == (HR_REGION_KIND(kinds[i]) | HR_REGION_HAS_ARGS));
 	CHECK(strcmp(called(d, region(d, 0)), "B//n") == 0);
 	CHECK(strcmp(called(d, region(d, 4)), "G//n") == 0);
+	api()->begin(&wait_for); /* a wait with nothing around it */
+	api()->begin(&within);
+	api()->end("{}");
+	api()->end("{}");
+	CHECK(regions(d) == 7 && fake_bad(d) == 0);
+	CHECK(region(d, 5)->r.flags == (HR_REGION_KIND(HEADRACE_RANGE) | HR_REGION_HAS_ARGS));
+	CHECK(region(d, 6)->r.flags == (HR_REGION_KIND(HEADRACE_INPUT_WAIT) | HR_REGION_HAS_ARGS));
 }
 
 CASE(functions)
