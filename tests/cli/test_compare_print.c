@@ -153,7 +153,7 @@ static void largest_first(void **state)
 	assert_non_null(end);
 	*end = '\0';
 	at = text;
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words) && at != NULL; i++) {
 		at = strstr(at, words[i]);
 		if (at == NULL)
 			fail_msg("no '%s' at its place in: %s", words[i], text);
