@@ -315,7 +315,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	add_use(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
-		error = hr__made_find(r, marks, n);
+		error = hr__made_find(r);
 	if (error == 0)
 		error = add_blocks(r, marks, n);
 	return error;

@@ -96,7 +96,7 @@ uint32_t hr__loop_around(const struct hr_life_reader *r, int64_t time);
 enum hr_phase hr__phase_at(const struct hr_life_reader *r, int64_t time, uint32_t loop);
 
 /* waits.c: finds the batches that workers of r->life made, and stores them in r->made. -ENOMEM. */
-int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);
+int hr__made_find(struct hr_life_reader *r);
 /* Adds the blocks of a wait: one of kind HIDDEN until its hidden_to, then others. -ENOMEM. */
 int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait);
 /* Adds the time of a fetch before `to` that has no block to the scan. -ENOMEM. */

@@ -33,41 +33,14 @@ static bool is_child(const struct hr_life_reader *r, uint64_t proc)
 	return false;
 }
 
-/*
- * Numbers the batches of a worker if the recording has no numbers (earlier versions). torch
- * requests batches from its workers in turn.
- */
-static void number_fetches(const struct hr_life_reader *r, const struct hr_worker *w,
-			   uint64_t n_workers)
-{
-	struct hr_fetch *f = &r->to->fetches[w->first];
-	const struct hr_loop *loop = NULL;
-	uint64_t n = 0;
-
-	if (w->n == 0 || f[0].batch != HR_UNKNOWN || w->number < 0 || n_workers == 0)
-		return;
-	for (uint32_t i = 0; i < w->n; i++) {
-		const struct hr_loop *latest = hr__loop_at(r, w->loader, f[i].from);
-
-		n = latest == loop ? n : 0;
-		loop = latest;
-		f[i].batch = n++ * n_workers + (uint64_t)w->number;
-	}
-}
-
-int hr__made_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
+int hr__made_find(struct hr_life_reader *r)
 {
 	r->n_made = 0;
 	for (size_t i = 0; i < r->to->n_workers; i++) {
 		const struct hr_worker *w = &r->to->workers[i];
-		uint64_t workers = 0;
 
 		if (!is_child(r, w->proc))
 			continue;
-		for (size_t k = 0; workers == 0 && k < n; k++)
-			if (marks[k].kind == HR_REGION_INPUT_WAIT && marks[k].loader == w->loader)
-				workers = marks[k].workers != HR_UNKNOWN ? marks[k].workers : 0;
-		number_fetches(r, w, workers);
 		for (uint32_t k = 0; k < w->n; k++) {
 			const struct hr_fetch *f = &r->to->fetches[w->first + k];
 
