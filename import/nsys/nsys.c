@@ -17,9 +17,7 @@
 #define STOP_STEPS   100000 /* the signal is checked after so many steps of SQLite */
 #define SQL_BYTES    2048u
 #define NO_STATEMENT NULL
-#define OWN_REGION   "SELECT kind, step, epoch, count, open, rank, worker, "
 #define BEFORE_NS    INT64_C(3600000000000) /* a row that begins earlier is not valid */
-#define OWN_WHERE    " FROM HEADRACE_REGIONS WHERE rangeId = ?1"
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
@@ -298,9 +296,8 @@ static int nsys_read(struct hr_import_file *f)
 		return 0;
 	}
 	n.string = hr__nsys_statement(&n, "SELECT value FROM StringIds WHERE id = ?1");
-	n.own = hr__nsys_statement(&n, OWN_REGION "category, depth" OWN_WHERE);
-	if (!n.own) /* of an older headrace */
-		n.own = hr__nsys_statement(&n, OWN_REGION "NULL, NULL" OWN_WHERE);
+	n.own = hr__nsys_statement(&n, "SELECT kind, step, epoch, count, open, rank, worker, "
+				       "category, depth FROM HEADRACE_REGIONS WHERE rangeId = ?1");
 	n.own_file = column_exists(&n, "HEADRACE_OPERATIONS", "correlationId");
 	r = streams_open(&n);
 	if (!r)

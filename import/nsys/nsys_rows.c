@@ -189,15 +189,10 @@ static void rank_read(struct nsys *n, sqlite3_stmt *row, int column, int64_t glo
 		p->worker = sqlite3_column_int(row, column + 1);
 }
 
-enum own_region {
-	OWN_NONE,  /* no row of HEADRACE_REGIONS */
-	OWN_OLD,   /* without the depth, of an older headrace */
-	OWN_WHOLE, /* nothing has to be computed */
-};
-
 /*
  * Reads what headrace's own export knows of a region. Of a step, an epoch and their like, the kind
- * replaces the category in NVTX_EVENTS. An enum own_region, or -errno.
+ * replaces the category in NVTX_EVENTS. Returns 1, 0 if HEADRACE_REGIONS has no row of the region,
+ * or -errno.
  */
 static int own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr_import_region *ret)
 {
@@ -205,11 +200,11 @@ static int own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr
 	const char *kind;
 
 	if (!n->own || value_is_null(row, 3))
-		return OWN_NONE;
+		return 0;
 	sqlite3_reset(n->own);
 	sqlite3_bind_int64(n->own, 1, sqlite3_column_int64(row, 3));
 	if (sqlite3_step(n->own) != SQLITE_ROW)
-		return OWN_NONE;
+		return 0;
 	kind = (const char *)sqlite3_column_text(n->own, 0);
 	for (uint32_t k = 1; kind && hr_region_kind_name(k); k++)
 		if (strcmp(kind, hr_region_kind_name(k)) == 0)
@@ -229,7 +224,7 @@ static int own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr
 			return r;
 	}
 	g->depth = (uint32_t)sqlite3_column_int64(n->own, 8);
-	return value_is_null(n->own, 8) ? OWN_OLD : OWN_WHOLE;
+	return 1;
 }
 
 static bool text_is_object(const struct hr_import_slice *text, struct hr_import_slice *ret)
@@ -312,7 +307,7 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 	own = r ? r : own_read(n, row, tid, &g);
 	if (own < 0)
 		return own;
-	if (own == OWN_WHOLE)
+	if (own)
 		r = hr_import_region(n->at->s, thread, &g);
 	else
 		r = hr_nest_add(n->at->nest, thread, &g);
