@@ -442,7 +442,7 @@ PyObject *PyInit__headrace_fast(void)
 	PyObject *made;
 
 	api = headrace_api ? headrace_api(HEADRACE_API_VERSION) : NULL;
-	if (!api || api->bytes < offsetof(struct headrace_api, waited)) {
+	if (!api || api->bytes < sizeof(*api)) {
 		PyErr_SetString(PyExc_ImportError, "no libheadrace.so of this version");
 		return NULL;
 	}

@@ -308,7 +308,5 @@ int functions_init(PyObject *module, const struct headrace_api *functions)
 	};
 
 	api = functions;
-	if (api->bytes <= offsetof(struct headrace_api, passed))
-		return 0;
 	return PyModule_AddFunctions(module, methods);
 }

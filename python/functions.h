@@ -11,10 +11,7 @@
 #include "include/headrace.h"
 #include "python/stable_abi.h"
 
-/*
- * Adds the hooks to the module. Returns -1 with a Python error set if this fails. If the library
- * lacks the functions for this, adds none.
- */
+/* Adds the hooks to the module. Returns -1 with a Python error set if this fails. */
 int functions_init(PyObject *module, const struct headrace_api *functions);
 
 #endif

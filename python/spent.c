@@ -33,9 +33,7 @@ struct spent spent_now(const struct headrace_api *api)
 	now.cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	now.major_faults = (unsigned long long)usage.ru_majflt;
 	now.storage_bytes = BLOCK_BYTES * (unsigned long long)usage.ru_inblock;
-	/* an older library lacks this function */
-	if (api->bytes > offsetof(struct headrace_api, waited))
-		api->waited(now.waited_ns);
+	api->waited(now.waited_ns);
 	return now;
 }
 

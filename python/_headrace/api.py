@@ -36,11 +36,10 @@ RESTORE = 10
 NAMES_MAX = 10000
 FURTHER = "(further names)"
 
-# The fields of struct headrace_api, in order. Older versions of libheadrace.so lack FURTHER_POINTERS.
-POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording"]
-FURTHER_POINTERS = ["now", "step_at", "epoch_at", "step_undo"]
-WAITED = "waited"  # older versions lack this field, too; only begin_spent() and end_spent() use it
-LATEST_POINTERS = ["enter", "leave", "passed", "record"]  # only recorder() uses the last one
+# The fields of struct headrace_api, in order. This module has a function for each of POINTERS. Of the others, it uses `waited`
+# (begin_spent() and end_spent()) and `record` (recorder()).
+POINTERS = ["begin", "end", "start", "finish", "mark", "step", "epoch", "variable", "recording", "now", "step_at", "epoch_at", "step_undo"]
+OTHER_POINTERS = ["waited", "enter", "leave", "passed", "record"]
 
 _names = {}
 
@@ -64,7 +63,7 @@ def _fast():
     path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in POINTERS + FURTHER_POINTERS + ["begin_spent", "end_spent", "begin_wait", "end_wait", "end_step"]}
+    made = {name: getattr(module, name) for name in POINTERS + ["begin_spent", "end_spent", "begin_wait", "end_wait", "end_step"]}
     made["_make"], made["module"] = module.name, module
     return made
 
@@ -77,7 +76,7 @@ def _slow():
     made["_make"] = lambda *texts: byref(kept(*texts))
     from . import spent
 
-    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"], made.pop(WAITED))
+    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"], made.pop("waited"))
     end = made["end"]
     made["begin_wait"] = made["begin"]
     made["end_wait"], made["end_step"] = (lambda head: end(head + b"}")), (lambda: end(None))
@@ -85,35 +84,33 @@ def _slow():
 
 
 def _struct(address):
-    """Returns struct headrace_api as an object of ctypes. `bytes` is its size in the library, which may be smaller."""
-    from ctypes import POINTER, PYFUNCTYPE, Structure, c_uint32, c_void_p
+    """Returns struct headrace_api as an object of ctypes."""
+    from ctypes import POINTER, PYFUNCTYPE, Structure, c_uint32, c_void_p, sizeof
 
     class Table(Structure):
-        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [
-            (name, c_void_p) for name in POINTERS + FURTHER_POINTERS + [WAITED] + LATEST_POINTERS]
+        _fields_ = [("version", c_uint32), ("bytes", c_uint32)] + [(name, c_void_p) for name in POINTERS + OTHER_POINTERS]
 
     table = PYFUNCTYPE(POINTER(Table), c_uint32)(address)(API_VERSION)
-    if not table or table.contents.bytes < getattr(Table, FURTHER_POINTERS[0]).offset:
+    if not table or table.contents.bytes < sizeof(Table):
         raise OSError("libheadrace.so is of another version")
     return table.contents
 
 
 def recorder():
-    """Returns the function that begins a recording at a socket (bytes) or ends it (None): 0 or -errno. None: the library has none."""
+    """Returns the function that begins a recording at a socket (bytes) or ends it (None): 0 or -errno. None: there is no library."""
     from ctypes import CFUNCTYPE, c_char_p, c_int
 
     try:
         table = _struct(_find())
     except Exception:
         return None
-    return CFUNCTYPE(c_int, c_char_p)(table.record) if table.bytes > type(table).record.offset else None
+    return CFUNCTYPE(c_int, c_char_p)(table.record)
 
 
 def _table(address):
     from ctypes import PYFUNCTYPE, c_int, c_int64, c_uint64, c_void_p
 
     table = _struct(address)
-    Table = type(table)
     # Without argument types, ctypes is fastest. References, bytes and None need no types.
     plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
     made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
@@ -121,19 +118,14 @@ def _table(address):
     made["start"] = PYFUNCTYPE(c_uint64)(table.start)
     made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
     made["recording"] = PYFUNCTYPE(c_int)(table.recording)
-    made[WAITED] = tuple
-    if table.bytes > Table.waited.offset:
-        waits, waited = c_uint64 * 3, plain(table.waited)
+    waits, waited = c_uint64 * 3, plain(table.waited)
 
-        def read_waits():
-            room = waits()
-            waited(room)
-            return tuple(room)
+    def read_waits():
+        room = waits()
+        waited(room)
+        return tuple(room)
 
-        made[WAITED] = read_waits
-    if table.bytes < Table.waited.offset:  # an older version: a step begins when it is found
-        made.update(now=_nothing, step_undo=_nothing, step_at=lambda n, _at: made["step"](n), epoch_at=lambda n, _at: made["epoch"](n))
-        return made
+    made["waited"] = read_waits
     made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)
     made.update((name, PYFUNCTYPE(None, c_int64, c_uint64)(getattr(table, name))) for name in ("step_at", "epoch_at"))
     return made

@@ -24,8 +24,6 @@ def _start(globs, folder, modules):
     module = api.module
     if module is None:
         return MODULE + " cannot be loaded"
-    if not hasattr(module, "functions_own"):
-        return "libheadrace.so is of an older version"
     monitoring = getattr(sys, "monitoring", None)
     module.functions_own(folder, foreign(), globs, getattr(monitoring, "DISABLE", None))
     if monitoring is not None:

@@ -29,7 +29,7 @@ def _core_wait():
 
 
 def ways(begin, end, waited):
-    """Returns begin_spent() and end_spent() for api.py. waited() calls headrace_api.waited, or returns () if the library is older."""
+    """Returns begin_spent() and end_spent() for api.py. waited() calls headrace_api.waited."""
     try:
         from resource import RUSAGE_THREAD, getrusage
         from time import monotonic_ns, thread_time_ns

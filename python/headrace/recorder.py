@@ -27,7 +27,7 @@ def _record(socket):
     """Begins a recording (path of a socket) or ends it (None). Raises Error."""
     record = _api.recorder()
     if record is None:
-        raise Error("libheadrace.so is not loaded into this process, or is of an older version", HOW_TO_START, 66)
+        raise Error("libheadrace.so is not loaded into this process, or is of another version", HOW_TO_START, 66)
     code = -record(None if socket is None else os.fsencode(socket))
     if code > 0:
         raise _error(code)

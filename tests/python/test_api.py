@@ -312,17 +312,6 @@ class Api(Case):
         self.assertEqual([call["text"] for call in recorded.calls if call["call"] == "variable"],
                          ["RANK=3", "WORLD_SIZE=8", "RANK=0", "WORLD_SIZE=5", "RANK=1", "WORLD_SIZE=5"])
 
-    def test_a_library_that_measures_no_waits(self):
-        told, _ = self.regions("""
-            from _headrace import api
-            api.end_spent(b'{"loader":0', api.begin_spent(api.name("x")))
-            api.step_at(1, api.now())
-        """, FAKE_OLD="waited")
-        args = told.regions[0]["args"]
-        self.assertIn("cpu_ns", args)
-        self.assertEqual([name for name in ("sleep_ns", "network_ns", "lock_ns") if name in args], [])
-        self.assertIn("at", told.calls[-1])
-
     def test_whatever_is_passed(self):
         """As without the library, where nobody looks at it: nothing is raised, and what is no number is none."""
         program = """

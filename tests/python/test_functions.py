@@ -314,11 +314,11 @@ class Functions(Versions):
                 self.assertEqual(self.marks(told, "functions"), [{"recorded": False, "reason": "other tools use sys.monitoring"}])
                 self.assertEqual(told.functions, [])
 
-    def test_without_the_module_in_c_or_with_an_older_library(self):
+    def test_without_the_module_in_c(self):
         self.file("train.py", "def f(): pass\nf()\n")
-        for old in ("enter", "waited"):
-            _, told = self.run_one(PYTHON, "train.py", FAKE_OLD=old)
-            self.assertEqual((told.functions, len(self.marks(told, "functions"))), ([], 1), old)
+        _, told = self.run_one(PYTHON, "train.py", FAKE_CTYPES="1")
+        self.assertEqual(told.functions, [])
+        self.assertEqual(self.marks(told, "functions"), [{"recorded": False, "reason": "_headrace_fast cannot be loaded"}])
 
     def test_what_is_imported(self):
         """Nothing when it is off. Otherwise only headrace, because the program may have modules with the names of others."""

@@ -353,7 +353,7 @@ print("_headrace.stacks" in sys.modules, len(os.listdir("/proc/self/task")))
 
     def test_without_the_module_in_c(self):
         self.program("fetch(time.sleep, 0.05)\n")
-        _, told = self.run_one(PYTHON, "train.py", FAKE_OLD="now")
+        _, told = self.run_one(PYTHON, "train.py", FAKE_CTYPES="1")
         self.assertEqual(self.marks(told, "stacks"), [{"recorded": False, "reason": "_headrace_fast cannot be loaded"}])
 
 
