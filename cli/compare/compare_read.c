@@ -81,8 +81,7 @@ static int take_runs(const struct hr_answer_rows *rows, struct hr_measure *list,
 static int read_store(const char *command, const char *store, const char *job,
 		      struct hr_compare_runs *r)
 {
-	/* The text, not the name: a name would be about the last run only, and an older collector
-	 * may not have it. */
+	/* The text, not the name: a name would be about the last run only. */
 	char *words[] = {(char *)hr_named_find("measures")->sql};
 	const char *stores[2] = {store};
 	struct hr_query_request q = {.stores = stores, .n_stores = 1, .job = job};

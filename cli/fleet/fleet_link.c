@@ -255,8 +255,7 @@ int hr_fleet_link_ask(struct hr_fleet_link *l, const Headrace__Look *look, Headr
 	if (l->late) {
 		char text[512];
 
-		snprintf(text, sizeof(text),
-			 "%s does not answer; a collector of an older release cannot", l->software);
+		snprintf(text, sizeof(text), "%s does not answer", l->software);
 		fleet_link_fail(l, -ETIMEDOUT, text);
 	}
 	return fleet_link_report(l, ret_error);

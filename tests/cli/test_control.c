@@ -103,7 +103,7 @@ static void test_hostile(void **state)
 	static char big[HR_CONTROL_BYTES + 1];
 
 	(void)state;
-	assert_refused("join\nversion=1\n", 15); /* the text protocol before version 2 */
+	assert_refused("join\nversion=1\n", 15); /* text */
 	assert_refused("\x0a\x05", 2);		 /* a body that is cut */
 	assert_refused("\xf8\x07\x01", 3);	 /* a field that does not exist */
 	memset(big, '\n', sizeof(big));

@@ -14,7 +14,7 @@
 
 #include "common/loss.h"
 
-/* Stores and journals of earlier versions have these names and numbers. */
+/* Stores have these names, and journals their numbers. */
 static const char *const names[] = {
     "ring_full",    "detached",	    "torn",	    "hostile",	     "collision",
     "store_full",   "max_size",	    "restart",	    "limit",	     "journal_memory",

@@ -334,7 +334,7 @@ class Startup(Case):
                 self.assertEqual(len(self.told().regions) if os.path.exists(self.told_at) else 0, regions)
 
     def test_another_module_that_is_called_as_our_inner_one(self):
-        """The program's own, or what is left of an older one that was installed by itself."""
+        """The program's own, or what is left of another one that was installed by itself."""
         lib = self.torch()
         os.makedirs(f"{lib}/_headrace")
         for text in ("x = 1", "x = 1\nSTARTUP = -1"):
