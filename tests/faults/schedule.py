@@ -10,10 +10,9 @@ of a write), cuts links and makes them slow, fills the collector's disk, overfil
 healed, and the stores must hold each number exactly once, or have it counted in `losses`. What should be there is known from
 the feeds' arguments alone.
 
-In each schedule one daemon is of an older release and one of a newer, and a collector that is started anew may be of a newer one.
-An "older" daemon says no more than the first release of the protocol has to; a "refused" one speaks no version that any collector
-does, is told so, keeps all in its spool, and delivers it once this release takes its place. What is newer says more than anybody
-understands, and stores frames of a kind that nobody knows.
+In each schedule one daemon is of a newer release, and a collector that is started anew may be of a newer one. In half of the schedules
+one daemon is "refused": it speaks no version that any collector does, is told so, keeps all in its spool, and delivers it once this
+release takes its place. What is newer says more than anybody understands, and stores frames of a kind that nobody knows.
 """
 
 import argparse
@@ -126,8 +125,8 @@ class World:
     def choose_releases(self, n):
         """Of each feed."""
         releases = ["this"] * n
-        older, newer = self.random.sample(range(n), 2)
-        releases[older] = self.random.choice(["older", "refused"])
+        other, newer = self.random.sample(range(n), 2)
+        releases[other] = self.random.choice(["this", "refused"])
         releases[newer] = "newer"
         return releases
 
@@ -147,10 +146,8 @@ class World:
 
     def make_feed(self, i):
         release = self.releases[i - 1]
-        # An older daemon cannot go on at another collector; one that is refused has to keep all.
-        addresses = self.addresses.split(",")[0] if release == "older" else self.addresses
-        spool_bytes = 64 << 20 if release == "refused" else self.spool_bytes
-        command = [self.feed_program(release), f"{self.dir}/spool{i}", f"--node=n{i}", f"--collector={addresses}",
+        spool_bytes = 64 << 20 if release == "refused" else self.spool_bytes  # it has to keep all
+        command = [self.feed_program(release), f"{self.dir}/spool{i}", f"--node=n{i}", f"--collector={self.addresses}",
                    f"--batches={BATCHES}", f"--events={BATCH_EVENTS}", f"--every-ms={BATCH_MS}",
                    f"--spool-bytes={spool_bytes}", f"--instance={self.seed * 100 + i}"]
         if release == "newer":
