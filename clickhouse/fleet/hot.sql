@@ -11,37 +11,41 @@
 -- column io_s: durations of all operations, summed over processes
 -- column jobs, users: jobs that used it, and their users
 -- column top_job, top_user, top_percent: the job with the most operations, its user, and its share of ops
-SELECT name AS path, sum(n) AS ops, sum(n_read) AS bytes_read, sum(n_written) AS bytes_written, sum(ns) / 1e9 AS io_s, count() AS jobs,
-       uniqExact(owner) AS users, argMax(job, n) AS top_job, argMax(owner, n) AS top_user, 100 * max(n) / sum(n) AS top_percent
-FROM (
-    SELECT cluster, job, attempt, if($by = 'file', file_path, if(position(substring(file_path, 2), '/') = 0, '/',
-                                     replaceRegexpOne(file_path, '/[^/]*$', ''))) AS name,
-           sum(file_n) AS n, sum(file_read) AS n_read, sum(file_written) AS n_written, sum(file_ns) AS ns
-    FROM (
+WITH
+    job_list AS (
+        SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner,
+               minIf(start_ns, start_ns > 0) AS began_ns
+        FROM job_events
+        WHERE day >= today() - toUInt32($days) - 1
+        GROUP BY cluster, job, attempt
+        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
+    parts AS (
+        SELECT cluster, job, attempt, stream, file, '' AS part_path, '' AS part_scope,
+               opens + reads + writes + seeks + stats + syncs + meta_ops AS part_n, bytes_read AS part_read,
+               bytes_written AS part_written, read_ns + write_ns + meta_ns AS part_ns
+        FROM file_records
+        WHERE day >= today() - toUInt32($days) - 1
+        UNION ALL
+        SELECT cluster, job, attempt, stream, file, path AS part_path, scope AS part_scope,
+               toUInt64(0) AS part_n, toUInt64(0) AS part_read, toUInt64(0) AS part_written, toUInt64(0) AS part_ns
+        FROM files
+        WHERE day >= today() - toUInt32($days) - 1),
+    used_files AS (
         SELECT cluster, job, attempt, stream, file, max(part_path) AS file_path, max(part_scope) AS file_scope, sum(part_n) AS file_n,
                sum(part_read) AS file_read, sum(part_written) AS file_written, sum(part_ns) AS file_ns
-        FROM (
-            SELECT cluster, job, attempt, stream, file, '' AS part_path, '' AS part_scope,
-                   opens + reads + writes + seeks + stats + syncs + meta_ops AS part_n, bytes_read AS part_read,
-                   bytes_written AS part_written, read_ns + write_ns + meta_ns AS part_ns
-            FROM file_records
-            WHERE day >= today() - toUInt32($days) - 1
-            UNION ALL
-            SELECT cluster, job, attempt, stream, file, path AS part_path, scope AS part_scope,
-                   toUInt64(0) AS part_n, toUInt64(0) AS part_read, toUInt64(0) AS part_written, toUInt64(0) AS part_ns
-            FROM files
-            WHERE day >= today() - toUInt32($days) - 1)
+        FROM parts
         GROUP BY cluster, job, attempt, stream, file
-        HAVING file_n > 0 AND ($scope = 'all' OR file_scope = $scope))
-    GROUP BY cluster, job, attempt, name
-) AS used ALL INNER JOIN (
-    SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner, minIf(start_ns, start_ns > 0) AS began_ns
-    FROM job_events
-    WHERE day >= today() - toUInt32($days) - 1
-    GROUP BY cluster, job, attempt
-    HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000
-) AS job_list USING (cluster, job, attempt)
+        HAVING file_n > 0 AND ($scope = 'all' OR file_scope = $scope)),
+    used AS (
+        SELECT cluster, job, attempt, if($by = 'file', file_path, if(position(substring(file_path, 2), '/') = 0, '/',
+                                     replaceRegexpOne(file_path, '/[^/]*$', ''))) AS name,
+               sum(file_n) AS n, sum(file_read) AS n_read, sum(file_written) AS n_written, sum(file_ns) AS ns
+        FROM used_files
+        GROUP BY cluster, job, attempt, name)
+SELECT name AS path, sum(n) AS ops, sum(n_read) AS bytes_read, sum(n_written) AS bytes_written, sum(ns) / 1e9 AS io_s, count() AS jobs,
+       uniqExact(owner) AS users, argMax(job, n) AS top_job, argMax(owner, n) AS top_user, 100 * max(n) / sum(n) AS top_percent
+FROM used INNER JOIN job_list USING (cluster, job, attempt)
 GROUP BY name
 ORDER BY multiIf($order = 'bytes', bytes_read + bytes_written, $order = 'time', toUInt64(sum(ns)), ops) DESC, path
 LIMIT $top
-SETTINGS enable_optimize_predicate_expression = 1, max_bytes_before_external_group_by = 2000000000
+SETTINGS max_bytes_before_external_group_by = 2000000000

@@ -13,54 +13,60 @@
 -- column wait_percent: time that training processes waited for input, as a share of their training loops, the time from the first to the
 -- last step or wait of each such process; NULL: no waits were reported
 -- column name, account, partition, attempt, cluster: program, as reported by the scheduler, number of requeues (from 0), cluster
-SELECT job, owner AS user, state, toDateTime(intDiv(began_ns, 1000000000), 'UTC') AS start,
-       (if(open_nodes = 0 AND ended_ns > 0, ended_ns, last_ns) - began_ns) / 1e9 AS seconds, nodes, ranks, bytes_read, bytes_written, metadata_ops,
-       if(loop_ns > 0, 100 * wait_ns / loop_ns, NULL) AS wait_percent, name, account, partition, attempt, cluster
-FROM (
-    SELECT *, multiIf(open_nodes > 0, if(last_ns > toInt64(toUnixTimestamp(now()) - 3600) * 1000000000, 'running', 'silent'),
-                      any_killed > 0, 'killed', any_failed > 0, 'failed', 'ended') AS state
-    FROM (SELECT * FROM (SELECT * FROM (SELECT * FROM (
+WITH
+    node_list AS (
+        SELECT cluster, job, attempt, node, max(user) AS node_user, max(ifNull(uid, toInt64(-1))) AS node_uid, max(name) AS node_name,
+               max(account) AS node_account, max(partition) AS node_partition, minIf(start_ns, start_ns > 0) AS node_began_ns,
+               max(end_ns) AS node_ended_ns, uniqExact(stream) AS streams, uniqExactIf(stream, finish != '') AS finished,
+               max(finish = 'killed') AS killed, max(finish = 'failed') AS failed
+        FROM job_events
+        WHERE day >= today() - toUInt32($days) - 1
+        GROUP BY cluster, job, attempt, node),
+    job_list AS (
         SELECT cluster, job, attempt, if(max(node_user) != '', max(node_user), toString(max(node_uid))) AS owner, max(node_name) AS name,
                max(node_account) AS account, max(node_partition) AS partition, minIf(node_began_ns, node_began_ns > 0) AS began_ns,
                max(node_ended_ns) AS ended_ns, count() AS nodes, sum(finished = 0) AS open_nodes,
                max(killed > 0 OR (finished > 0 AND finished < streams)) AS any_killed, max(failed) AS any_failed
-        FROM (SELECT cluster, job, attempt, node, max(user) AS node_user, max(ifNull(uid, toInt64(-1))) AS node_uid, max(name) AS node_name,
-                     max(account) AS node_account, max(partition) AS node_partition, minIf(start_ns, start_ns > 0) AS node_began_ns,
-                     max(end_ns) AS node_ended_ns, uniqExact(stream) AS streams, uniqExactIf(stream, finish != '') AS finished,
-                     max(finish = 'killed') AS killed, max(finish = 'failed') AS failed
-              FROM job_events
-              WHERE day >= today() - toUInt32($days) - 1
-              GROUP BY cluster, job, attempt, node)
+        FROM node_list
         GROUP BY cluster, job, attempt
-        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000 AND ($user IS NULL OR owner = $user)
-    ) AS job_list ANY LEFT JOIN (
+        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000 AND ($user IS NULL OR owner = $user)),
+    arrivals AS (
         SELECT cluster, job, attempt, max(stored_ns) AS last_ns
         FROM frames
         WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt
-    ) AS arrivals USING (cluster, job, attempt)) AS a ANY LEFT JOIN (
+        GROUP BY cluster, job, attempt),
+    sums AS (
         SELECT cluster, job, attempt, sumIf(bytes, class = 'read') AS bytes_read, sumIf(bytes, class = 'write') AS bytes_written,
                sumIf(count, class IN ('open', 'close', 'stat', 'dir', 'meta')) AS metadata_ops
         FROM rollups
         WHERE day >= today() - toUInt32($days) - 1 AND side = ''
-        GROUP BY cluster, job, attempt
-    ) AS sums USING (cluster, job, attempt)) AS b ANY LEFT JOIN (
+        GROUP BY cluster, job, attempt),
+    rank_counts AS (
         SELECT cluster, job, attempt, toUInt64(ifNull(uniqExact(rank), 0)) AS ranks
         FROM processes
         WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt
-    ) AS rank_counts USING (cluster, job, attempt)) AS c ANY LEFT JOIN (
+        GROUP BY cluster, job, attempt),
+    loops AS (
+        SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
+               greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
+        FROM regions
+        WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
+          AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
+        GROUP BY cluster, job, attempt, stream, proc
+        HAVING proc_wait_ns > 0),
+    waits AS (
         SELECT cluster, job, attempt, sum(proc_wait_ns) AS wait_ns, sum(proc_loop_ns) AS loop_ns
-        FROM (SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
-                     greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
-              FROM regions
-              WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
-                AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes
-                                                  WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
-              GROUP BY cluster, job, attempt, stream, proc
-              HAVING proc_wait_ns > 0)
-        GROUP BY cluster, job, attempt
-    ) AS waits USING (cluster, job, attempt))
+        FROM loops
+        GROUP BY cluster, job, attempt),
+    with_arrivals AS (SELECT * FROM job_list LEFT JOIN arrivals USING (cluster, job, attempt)),
+    with_sums AS (SELECT * FROM with_arrivals LEFT JOIN sums USING (cluster, job, attempt)),
+    with_ranks AS (SELECT * FROM with_sums LEFT JOIN rank_counts USING (cluster, job, attempt))
+SELECT job, owner AS user,
+       multiIf(open_nodes > 0, if(last_ns > toInt64(toUnixTimestamp(now()) - 3600) * 1000000000, 'running', 'silent'),
+               any_killed > 0, 'killed', any_failed > 0, 'failed', 'ended') AS state,
+       toDateTime(intDiv(began_ns, 1000000000), 'UTC') AS start,
+       (if(open_nodes = 0 AND ended_ns > 0, ended_ns, last_ns) - began_ns) / 1e9 AS seconds, nodes, ranks, bytes_read, bytes_written, metadata_ops,
+       if(loop_ns > 0, 100 * wait_ns / loop_ns, NULL) AS wait_percent, name, account, partition, attempt, cluster
+FROM with_ranks LEFT JOIN waits USING (cluster, job, attempt)
 ORDER BY began_ns DESC, job, attempt DESC, cluster
 LIMIT $top
-SETTINGS enable_optimize_predicate_expression = 1

@@ -15,52 +15,63 @@
 -- column nodes: recorded nodes
 -- column start: begin of the job (UTC)
 -- column attempt, cluster: number of requeues (from 0), cluster
+WITH
+    node_list AS (
+        SELECT cluster, job, attempt, node, max(user) AS node_user, max(ifNull(uid, toInt64(-1))) AS node_uid, max(finish != '') AS finished,
+               minIf(start_ns, start_ns > 0) AS node_began_ns, max(end_ns) AS node_ended_ns
+        FROM job_events
+        WHERE day >= today() - toUInt32($days) - 1
+        GROUP BY cluster, job, attempt, node),
+    job_list AS (
+        SELECT cluster, job, attempt, if(max(node_user) != '', max(node_user), toString(max(node_uid))) AS owner, count() AS nodes,
+               minIf(node_began_ns, node_began_ns > 0) AS began_ns, if(min(finished) > 0, max(node_ended_ns), toInt64(0)) AS ended_ns
+        FROM node_list
+        GROUP BY cluster, job, attempt
+        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
+    arrivals AS (
+        SELECT cluster, job, attempt, max(stored_ns) AS last_ns
+        FROM frames
+        WHERE day >= today() - toUInt32($days) - 1
+        GROUP BY cluster, job, attempt),
+    windows AS (
+        SELECT cluster, job, attempt, intDiv(window_start_ns, 10000000000) AS number, sum(count) AS window_n,
+               sumIf(count, class = 'open') AS n_open, sumIf(count, class = 'close') AS n_close, sumIf(count, class = 'stat') AS n_stat,
+               sumIf(count, class = 'dir') AS n_dir, sumIf(count, class = 'meta') AS n_meta
+        FROM rollups
+        WHERE day >= today() - toUInt32($days) - 1 AND side = '' AND class IN ('open', 'close', 'stat', 'dir', 'meta')
+          AND ($scope = 'all' OR scope = $scope)
+        GROUP BY cluster, job, attempt, number),
+    peaks AS (
+        SELECT cluster, job, attempt, sum(window_n) AS n, max(window_n) AS peak_n, argMax(number, window_n) AS peak_number,
+               arrayReduce('max', [sum(n_open), sum(n_close), sum(n_stat), sum(n_dir), sum(n_meta)]) AS class_n, 100 * class_n / n AS class_percent,
+               arrayElement(['open', 'close', 'stat', 'dir', 'meta'],
+                            indexOf([sum(n_open), sum(n_close), sum(n_stat), sum(n_dir), sum(n_meta)], class_n)) AS top_class
+        FROM windows
+        GROUP BY cluster, job, attempt),
+    names AS (
+        SELECT stream, mount, path AS mount_path, fs_type AS mount_type
+        FROM mounts
+        WHERE day >= today() - toUInt32($days) - 1),
+    stream_mounts AS (
+        SELECT cluster, job, attempt, stream, mount, sum(count) AS part_n
+        FROM rollups
+        WHERE day >= today() - toUInt32($days) - 1 AND side = '' AND class IN ('open', 'close', 'stat', 'dir', 'meta')
+          AND ($scope = 'all' OR scope = $scope)
+        GROUP BY cluster, job, attempt, stream, mount),
+    job_mounts AS (
+        SELECT cluster, job, attempt, mount_path, mount_type, sum(part_n) AS mount_n
+        FROM stream_mounts ANY LEFT JOIN names USING (stream, mount)
+        GROUP BY cluster, job, attempt, mount_path, mount_type),
+    top_mounts AS (
+        SELECT cluster, job, attempt, argMax(mount_path, mount_n) AS top_mount, argMax(mount_type, mount_n) AS top_type,
+               100 * max(mount_n) / sum(mount_n) AS top_percent
+        FROM job_mounts
+        GROUP BY cluster, job, attempt),
+    with_jobs AS (SELECT * FROM peaks INNER JOIN job_list USING (cluster, job, attempt)),
+    with_arrivals AS (SELECT *, if(ended_ns > 0, ended_ns, last_ns) AS end_ns FROM with_jobs LEFT JOIN arrivals USING (cluster, job, attempt))
 SELECT job, owner AS user, peak_n / 10 AS ops_peak_per_s, if(end_ns > began_ns, 1e9 * n / (end_ns - began_ns), NULL) AS ops_per_s,
        n AS metadata_ops, toDateTime(peak_number * 10, 'UTC') AS peak, top_mount AS mount, top_type AS fs_type, top_percent AS mount_percent,
        top_class AS mostly, class_percent AS mostly_percent, nodes, toDateTime(intDiv(began_ns, 1000000000), 'UTC') AS start, attempt, cluster
-FROM (SELECT *, if(ended_ns > 0, ended_ns, last_ns) AS end_ns FROM (SELECT * FROM (SELECT * FROM (
-    SELECT cluster, job, attempt, sum(window_n) AS n, max(window_n) AS peak_n, argMax(number, window_n) AS peak_number,
-           arrayReduce('max', [sum(n_open), sum(n_close), sum(n_stat), sum(n_dir), sum(n_meta)]) AS class_n, 100 * class_n / n AS class_percent,
-           arrayElement(['open', 'close', 'stat', 'dir', 'meta'],
-                        indexOf([sum(n_open), sum(n_close), sum(n_stat), sum(n_dir), sum(n_meta)], class_n)) AS top_class
-    FROM (SELECT cluster, job, attempt, intDiv(window_start_ns, 10000000000) AS number, sum(count) AS window_n,
-                 sumIf(count, class = 'open') AS n_open, sumIf(count, class = 'close') AS n_close, sumIf(count, class = 'stat') AS n_stat,
-                 sumIf(count, class = 'dir') AS n_dir, sumIf(count, class = 'meta') AS n_meta
-          FROM rollups
-          WHERE day >= today() - toUInt32($days) - 1 AND side = '' AND class IN ('open', 'close', 'stat', 'dir', 'meta')
-            AND ($scope = 'all' OR scope = $scope)
-          GROUP BY cluster, job, attempt, number)
-    GROUP BY cluster, job, attempt
-) AS windows ALL INNER JOIN (
-    SELECT cluster, job, attempt, if(max(node_user) != '', max(node_user), toString(max(node_uid))) AS owner, count() AS nodes,
-           minIf(node_began_ns, node_began_ns > 0) AS began_ns, if(min(finished) > 0, max(node_ended_ns), toInt64(0)) AS ended_ns
-    FROM (SELECT cluster, job, attempt, node, max(user) AS node_user, max(ifNull(uid, toInt64(-1))) AS node_uid, max(finish != '') AS finished,
-                 minIf(start_ns, start_ns > 0) AS node_began_ns, max(end_ns) AS node_ended_ns
-          FROM job_events
-          WHERE day >= today() - toUInt32($days) - 1
-          GROUP BY cluster, job, attempt, node)
-    GROUP BY cluster, job, attempt
-    HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000
-) AS job_list USING (cluster, job, attempt)) AS a ANY LEFT JOIN (
-    SELECT cluster, job, attempt, max(stored_ns) AS last_ns
-    FROM frames
-    WHERE day >= today() - toUInt32($days) - 1
-    GROUP BY cluster, job, attempt
-) AS arrivals USING (cluster, job, attempt)) AS b ANY LEFT JOIN (
-    SELECT cluster, job, attempt, argMax(mount_path, mount_n) AS top_mount, argMax(mount_type, mount_n) AS top_type,
-           100 * max(mount_n) / sum(mount_n) AS top_percent
-    FROM (SELECT cluster, job, attempt, mount_path, mount_type, sum(part_n) AS mount_n
-          FROM (SELECT cluster, job, attempt, stream, mount, sum(count) AS part_n
-                FROM rollups
-                WHERE day >= today() - toUInt32($days) - 1 AND side = '' AND class IN ('open', 'close', 'stat', 'dir', 'meta')
-                  AND ($scope = 'all' OR scope = $scope)
-                GROUP BY cluster, job, attempt, stream, mount
-          ) AS sums ANY LEFT JOIN (
-                SELECT stream, mount, path AS mount_path, fs_type AS mount_type FROM mounts WHERE day >= today() - toUInt32($days) - 1
-          ) AS names USING (stream, mount)
-          GROUP BY cluster, job, attempt, mount_path, mount_type)
-    GROUP BY cluster, job, attempt
-) AS places USING (cluster, job, attempt))
+FROM with_arrivals LEFT JOIN top_mounts USING (cluster, job, attempt)
 ORDER BY multiIf($order = 'mean', ifNull(ops_per_s, 0), $order = 'ops', toFloat64(metadata_ops), ops_peak_per_s) DESC, job, attempt, cluster
 LIMIT $top
-SETTINGS enable_optimize_predicate_expression = 1

@@ -11,31 +11,34 @@
 -- column bytes_read, bytes_written: bytes transferred; a copy between files counts once, for the mount of its source
 -- column jobs: jobs that used it
 -- column top_job, top_user, top_percent: the job with the largest time, its user, and its share of time_s
-SELECT mount_path AS mount, mount_type AS fs_type, sum(ns) / 1e9 AS time_s, sum(n) AS ops, sum(n_metadata) AS metadata_ops,
-       sum(n_read) AS bytes_read, sum(n_written) AS bytes_written, count() AS jobs, argMax(job, ns) AS top_job, argMax(owner, ns) AS top_user,
-       if(sum(ns) > 0, 100 * max(ns) / sum(ns), NULL) AS top_percent, sum(n_errors) AS errors
-FROM (
-    SELECT cluster, job, attempt, mount_path, mount_type, sum(part_n) AS n, sum(part_metadata) AS n_metadata, sum(part_read) AS n_read,
-           sum(part_written) AS n_written, sum(part_errors) AS n_errors, sum(part_ns) AS ns
-    FROM (
+WITH
+    job_list AS (
+        SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner,
+               minIf(start_ns, start_ns > 0) AS began_ns
+        FROM job_events
+        WHERE day >= today() - toUInt32($days) - 1
+        GROUP BY cluster, job, attempt
+        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
+    names AS (
+        SELECT stream, mount, path AS mount_path, fs_type AS mount_type
+        FROM mounts
+        WHERE day >= today() - toUInt32($days) - 1),
+    sums AS (
         SELECT cluster, job, attempt, stream, mount, sum(count) AS part_n,
                sumIf(count, class IN ('open', 'close', 'stat', 'dir', 'meta')) AS part_metadata, sumIf(bytes, class = 'read') AS part_read,
                sumIf(bytes, class = 'write') AS part_written, sum(errors) AS part_errors, sum(dur_ns) AS part_ns
         FROM rollups
         WHERE day >= today() - toUInt32($days) - 1 AND side = '' AND ($scope = 'all' OR scope = $scope)
-        GROUP BY cluster, job, attempt, stream, mount
-    ) AS sums ANY LEFT JOIN (
-        SELECT stream, mount, path AS mount_path, fs_type AS mount_type FROM mounts WHERE day >= today() - toUInt32($days) - 1
-    ) AS names USING (stream, mount)
-    GROUP BY cluster, job, attempt, mount_path, mount_type
-) AS used ALL INNER JOIN (
-    SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner, minIf(start_ns, start_ns > 0) AS began_ns
-    FROM job_events
-    WHERE day >= today() - toUInt32($days) - 1
-    GROUP BY cluster, job, attempt
-    HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000
-) AS job_list USING (cluster, job, attempt)
+        GROUP BY cluster, job, attempt, stream, mount),
+    used AS (
+        SELECT cluster, job, attempt, mount_path, mount_type, sum(part_n) AS n, sum(part_metadata) AS n_metadata, sum(part_read) AS n_read,
+               sum(part_written) AS n_written, sum(part_errors) AS n_errors, sum(part_ns) AS ns
+        FROM sums ANY LEFT JOIN names USING (stream, mount)
+        GROUP BY cluster, job, attempt, mount_path, mount_type)
+SELECT mount_path AS mount, mount_type AS fs_type, sum(ns) / 1e9 AS time_s, sum(n) AS ops, sum(n_metadata) AS metadata_ops,
+       sum(n_read) AS bytes_read, sum(n_written) AS bytes_written, count() AS jobs, argMax(job, ns) AS top_job, argMax(owner, ns) AS top_user,
+       if(sum(ns) > 0, 100 * max(ns) / sum(ns), NULL) AS top_percent, sum(n_errors) AS errors
+FROM used INNER JOIN job_list USING (cluster, job, attempt)
 GROUP BY mount_path, mount_type
 ORDER BY time_s DESC, mount, fs_type
 LIMIT $top
-SETTINGS enable_optimize_predicate_expression = 1

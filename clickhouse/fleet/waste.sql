@@ -11,27 +11,30 @@
 -- column procs: training processes that reported waits (PyTorch does this automatically)
 -- column start: begin of the job (UTC)
 -- column attempt, cluster: number of requeues (from 0), cluster
+WITH
+    job_list AS (
+        SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner,
+               minIf(start_ns, start_ns > 0) AS began_ns
+        FROM job_events
+        WHERE day >= today() - toUInt32($days) - 1
+        GROUP BY cluster, job, attempt
+        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
+    loops AS (
+        SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
+               toInt64(sumIf(dur_ns, kind = 'input_wait' AND visitParamExtractBool(args, 'hidden') = 1)) AS proc_hidden_ns,
+               greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
+        FROM regions
+        WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
+          AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
+        GROUP BY cluster, job, attempt, stream, proc
+        HAVING proc_wait_ns > 0),
+    waits AS (
+        SELECT cluster, job, attempt, sum(proc_wait_ns) AS wait_ns, sum(proc_hidden_ns) AS hidden_ns, sum(proc_loop_ns) AS loop_ns, count() AS procs,
+               max(100 * proc_wait_ns / proc_loop_ns) AS worst
+        FROM loops
+        GROUP BY cluster, job, attempt)
 SELECT job, owner AS user, wait_ns / 3.6e12 AS wait_hours, hidden_ns / 3.6e12 AS hidden_hours, 100 * wait_ns / loop_ns AS wait_percent, worst AS worst_percent, procs,
        loop_ns / 3.6e12 AS loop_hours, toDateTime(intDiv(began_ns, 1000000000), 'UTC') AS start, attempt, cluster
-FROM (
-    SELECT cluster, job, attempt, sum(proc_wait_ns) AS wait_ns, sum(proc_hidden_ns) AS hidden_ns, sum(proc_loop_ns) AS loop_ns, count() AS procs, max(100 * proc_wait_ns / proc_loop_ns) AS worst
-    FROM (SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
-                 toInt64(sumIf(dur_ns, kind = 'input_wait' AND visitParamExtractBool(args, 'hidden') = 1)) AS proc_hidden_ns,
-                 greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
-          FROM regions
-          WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
-            AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes
-                                              WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
-          GROUP BY cluster, job, attempt, stream, proc
-          HAVING proc_wait_ns > 0)
-    GROUP BY cluster, job, attempt
-) AS waits ALL INNER JOIN (
-    SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner, minIf(start_ns, start_ns > 0) AS began_ns
-    FROM job_events
-    WHERE day >= today() - toUInt32($days) - 1
-    GROUP BY cluster, job, attempt
-    HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000
-) AS job_list USING (cluster, job, attempt)
+FROM waits INNER JOIN job_list USING (cluster, job, attempt)
 ORDER BY wait_ns - hidden_ns DESC, job, attempt, cluster
 LIMIT $top
-SETTINGS enable_optimize_predicate_expression = 1
