@@ -78,7 +78,7 @@ static int clickhouse_load(struct hr__worker *w, struct hr_channel *ch, struct h
 	k->boot_id = s->boot_id;
 	k->peer = s->state.peer;
 	k->instance = s->id.instance;
-	k->opening = ch->open->opening ? ch->open->opening : w->ingest->config.real_ns();
+	k->opening = ch->open->opening;
 	memcpy(s->state.secret, ch->open->secret.data, HR_STREAM_SECRET_BYTES);
 	k->secret = s->state.secret;
 	k->secret_bytes = HR_STREAM_SECRET_BYTES;
@@ -163,11 +163,7 @@ static void take_owner(void *self, size_t stream, bool by_node, uint32_t uid)
 /* The last frame that need not come: what the daemon knows to be acknowledged. */
 static uint64_t mark_of(const Headrace__Open *o)
 {
-	uint64_t acked = o->acked_seq;
-
-	if (o->opening == 0 && o->first_seq > 0) /* an older daemon */
-		acked = o->first_seq - 1;
-	return acked > START_SEQ ? acked : START_SEQ;
+	return o->acked_seq > START_SEQ ? o->acked_seq : START_SEQ;
 }
 
 /* Decides as backend_folder.c does, from what ClickHouse has. Returns false after a Nack. */
