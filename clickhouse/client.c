@@ -272,6 +272,42 @@ int hr_ch_ask(struct hr_ch_client *c, unsigned shard, const char *selection, hr_
 	return error;
 }
 
+/* ClickHouse of others adds words to the numbers, for example 23.8.16.42.altinitystable. */
+static int take_release(void *self, struct hr_ch_answer *a)
+{
+	char **ret = self;
+	size_t n;
+	const char *text = hr_ch_take_text(a, &n);
+
+	if (a->failed || *ret)
+		return 0;
+	*ret = strndup(text, n);
+	if (!*ret)
+		return -ENOMEM;
+	n = strspn(*ret, "0123456789.");
+	while (n > 0 && (*ret)[n - 1] == '.')
+		n--;
+	(*ret)[n] = '\0';
+	return 0;
+}
+
+int hr_ch_release(struct hr_ch_client *c, unsigned *ret, char **ret_text, char **ret_error)
+{
+	char *text = NULL;
+	int error = hr_ch_ask(c, 0, "version()", take_release, &text, ret_error);
+
+	if (error == 0 && (!text || !text[0]))
+		error = hr_text_fail(-EPROTO, ret_error, "%s does not answer with its release",
+				     host_of(c, 0, 0)->url);
+	if (error < 0) {
+		free(text);
+		return error;
+	}
+	*ret = (unsigned)strtoul(text, NULL, 10);
+	*ret_text = text;
+	return 0;
+}
+
 static int print_part(void *self, const void *data, size_t bytes)
 {
 	return fwrite(data, 1, bytes, self) == bytes ? 0 : -EIO;

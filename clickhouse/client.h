@@ -17,6 +17,12 @@
 #include "clickhouse/target.h"
 #include "net/web.h"
 
+/*
+ * The oldest release of ClickHouse that can answer questions: views.sql, clickhouse/fleet/ and the
+ * dashboard use its SQL. Inserts and the questions of a collector (sink.h) also work with 18.16.
+ */
+#define HR_CH_ANSWERS_FROM 23u
+
 struct hr_ch_client;
 
 /* `stop`: see hr_web_options. Returns 0, -ENOENT (no libcurl), -ELIBACC or -ENOMEM. */
@@ -48,6 +54,12 @@ const char *hr_ch_take_text(struct hr_ch_answer *a, size_t *ret_n);
 typedef int hr_ch_row(void *self, struct hr_ch_answer *at);
 int hr_ch_ask(struct hr_ch_client *c, unsigned shard, const char *selection, hr_ch_row *row,
 	      void *self, char **ret_error);
+
+/*
+ * Asks the first shard for its release. *ret_text (malloc'ed) has digits and dots, for example
+ * 23.8.2.7. Errors: see hr_ch_ask.
+ */
+int hr_ch_release(struct hr_ch_client *c, unsigned *ret, char **ret_text, char **ret_error);
 
 /* Asks the first shard a question in a format of ClickHouse, and writes the answer. */
 int hr_ch_print(struct hr_ch_client *c, const char *sql, const char *format, FILE *to,

@@ -18,7 +18,11 @@ struct hr_ch_schema {
 	const char
 	    *cluster;	 /* name of a cluster with several shards or replicas; NULL: one server */
 	bool replicated; /* ReplicatedMergeTree, which needs the macros {shard} and {replica} */
-	bool old;	 /* for ClickHouse before 20.1, which has neither codecs nor TTL */
+	/*
+	 * Tables without codecs and TTL, for ClickHouse before 20.1. It stores what collectors
+	 * insert, but cannot answer questions (HR_CH_ANSWERS_FROM of client.h).
+	 */
+	bool old;
 	uint64_t keep_days; /* 0: keep all data */
 };
 

@@ -10,7 +10,6 @@
 
 #include "cli/cli.h"
 #include "cli/query/query_tsv.h"
-#include "clickhouse/client.h"
 #include "common/outfile.h"
 #include "common/text.h"
 
@@ -93,6 +92,33 @@ static int make_statement(const struct hr_query_request *r, const char *address,
 	return to && *ret ? 0 : HR_ASK_FAILED;
 }
 
+/* ---- the server ---- */
+
+int hr__query_client(const struct hr_ch_target *target, const atomic_bool *stop,
+		     struct hr_ch_client **ret, char **ret_error)
+{
+	struct hr_ch_client *client = NULL;
+	char *text = NULL;
+	unsigned release = 0;
+	int e = hr_ch_client_new(target, stop, &client, ret_error);
+
+	if (e == 0)
+		e = hr_ch_release(client, &release, &text, ret_error);
+	if (e == 0 && release < HR_CH_ANSWERS_FROM)
+		e = hr_text_fail(-ENOTSUP, ret_error,
+				 "ClickHouse %s cannot answer questions: they need ClickHouse %u "
+				 "or later. It keeps all data that collectors insert" HR_HINT
+				 "upgrade ClickHouse, and run the SQL of `headrace-collector "
+				 "schema clickhouse` again",
+				 text, HR_CH_ANSWERS_FROM);
+	free(text);
+	if (e < 0)
+		hr_ch_client_free(client);
+	else
+		*ret = client;
+	return e;
+}
+
 /* ---- answers ---- */
 
 /* Returns the answer in a format of ClickHouse as a text, malloc'ed. */
@@ -163,7 +189,7 @@ static int answer(const struct hr_query_request *r, const struct hr_ch_target *t
 	struct hr_outfile file = {0};
 	char *error = NULL;
 	FILE *to = stdout;
-	int e = hr_ch_client_new(target, NULL, &client, &error), closed = 0;
+	int e = hr__query_client(target, NULL, &client, &error), closed = 0;
 
 	if (e == 0 && r->output)
 		to = hr_outfile_open(&file, r->output, &e);

@@ -11,10 +11,20 @@
 #ifndef HEADRACE_CLI_QUERY_QUERY_CLICKHOUSE_H
 #define HEADRACE_CLI_QUERY_QUERY_CLICKHOUSE_H
 
+#include <stdatomic.h>
+
 #include "cli/query/query_request.h"
+#include "clickhouse/client.h"
 
 /* clickhouse/fleet/: sorted by name; ends with a NULL name. */
 extern const struct hr_named hr_fleet_queries[];
+
+/*
+ * Makes a client for questions (hr_ch_client_new), and asks the server once for its release.
+ * -ENOTSUP: it is older than HR_CH_ANSWERS_FROM.
+ */
+int hr__query_client(const struct hr_ch_target *target, const atomic_bool *stop,
+		     struct hr_ch_client **ret, char **ret_error);
 
 /* Answers a question about all jobs. Returns the exit status. */
 int hr_query_fleet(const struct hr_query_request *r, const char *address);

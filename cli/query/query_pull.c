@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "clickhouse/client.h"
 #include "common/array.h"
 #include "common/text.h"
 #include "store/store.h"
@@ -199,7 +198,7 @@ static int pull_stream(struct pull *p, const struct pulled_stream *s, char **ret
 
 static int pull_job(struct pull *p, char **ret_error)
 {
-	int r = hr_ch_client_new(&p->target, &pull_stopped, &p->client, ret_error);
+	int r = hr__query_client(&p->target, &pull_stopped, &p->client, ret_error);
 
 	if (r == 0)
 		r = list_streams(p, ret_error);

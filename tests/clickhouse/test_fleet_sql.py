@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fleet queries (clickhouse/fleet): the same frames in a store, in ClickHouse 18.16, in a cluster of two, and in the present engine.
+"""Fleet queries (clickhouse/fleet): the same frames in a store, in the present engine of ClickHouse, and in a cluster of two of 18.16.
 
-Each answer is compared with one that DuckDB computes from the store, by other SQL."""
+Each answer of the present engine is compared with one that DuckDB computes from the store, by other SQL. 18.16 cannot answer fleet
+queries: its rows are compared."""
 
 import concurrent.futures
 import getpass
@@ -184,11 +185,10 @@ def setUpModule():
     if done.returncode == 69:
         raise unittest.SkipTest("DuckDB is not installed: scripts/install-duckdb")
     fills = []
-    if not engines.missing("old"):  # two servers: a database on the first one, and another one on both as a cluster
+    if not engines.missing("old"):
         urls = Fleet.urls["old"] = engines.start(unittest.addModuleCleanup, "old", os.path.join(Fleet.dir, "old"), 2)
-        engines.create(urls[:1], "fs_one", "--old")
         engines.create(urls, "fs_two", "--old", "--cluster", "two")
-        fills += [(urls[:1], "fs_one"), (urls, "fs_two")]
+        fills.append((urls, "fs_two"))
     if not engines.missing("present"):
         urls = Fleet.urls["present"] = engines.start(unittest.addModuleCleanup, "present", os.path.join(Fleet.dir, "present"))
         engines.create(urls, "fs_one")
@@ -324,20 +324,16 @@ class Fleet(unittest.TestCase):
             self.skipTest(engines.missing(engine))
         return self.urls[engine]
 
-    def test_old(self):
-        url, _ = self.servers("old")
-        self.check(url, "fs_one", CASES)
-        self.check_known(url, "fs_one")
-        self.check_pruning(url, "fs_one")
-
     def test_cluster(self):
-        """Each server answers for all shards."""
+        """Each shard of 18.16 has some of the streams, and a table over both has all rows once."""
         urls = self.servers("old")
+        sums = "FROM rollups {} GROUP BY job, attempt ORDER BY job, attempt"
+        want = self.store_query("SELECT job, attempt, sum(count)::BIGINT AS n, sum(dur_ns)::BIGINT AS ns " + sums.format(""))
         for url in urls:
             rows, _ = engines.answer(url, "fs_two", "SELECT uniqExact(stream) AS n FROM generations_shard")
             self.assertGreater(rows[0]["n"], 3)
-            self.check_known(url, "fs_two")
-        self.check(urls[1], "fs_two", [case for case in CASES if case[1] == {"days": 100}])
+            rows, _ = engines.answer(url, "fs_two", "SELECT job, attempt, sum(count) AS n, sum(dur_ns) AS ns " + sums.format("WHERE side = ''"))
+            self.assertEqual(rows, want)
 
     def test_present(self):
         (url,) = self.servers("present")

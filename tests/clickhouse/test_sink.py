@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""headrace-collector --sink and `headrace query clickhouse://`, with real runs: equal answers, hostile names, users, TLS, other servers."""
+"""headrace-collector --sink and `headrace query clickhouse://`, with real runs: equal answers, hostile names, users, TLS, other servers.
+
+Inserts are tested on 18.16, which cannot answer questions, and questions on the present engine."""
 
 import base64
 import json
@@ -19,6 +21,11 @@ import harness  # pylint: disable=wrong-import-position
 
 NOBODY = 65534
 HOSTILE_JOB = "o'b\\'; DROP TABLE events_rows; --"
+# Sums over a store, and the rows of a view of ClickHouse with the same sums.
+SUMS = [
+    ("SELECT count(*) AS n, sum(bytes) AS b, sum(dur_ns) AS d FROM events", ""),
+    ("SELECT sum(count) AS n, sum(bytes) AS b, sum(dur_ns) AS d FROM rollups", " WHERE side = ''"),
+]
 # Reads files whose names are hostile for SQL, terminals and formats.
 PROGRAM = r"""
 import os, sys
@@ -128,32 +135,56 @@ class Sink(harness.Case):
         self.assertEqual(int(engines.http_query(self.urls[0], "SELECT count() FROM h.frames WHERE kind_id = 15")), 0)  # Frame.processes
         engines.http_query(self.urls[0], "RENAME TABLE h.away TO h.processes_rows")
 
-    def check_same_answers(self, engine):
-        """A run with hostile names goes into a store; the store goes into ClickHouse: all answers are equal."""
+    def fill(self, engine):
+        """A run with hostile names goes into a store; the store goes into ClickHouse. Returns the store."""
         self.start_engine(engine)
-        data = self.data
         normal = harness.start_collector(self)
-        self.record(normal, HOSTILE_JOB, PROGRAM, data)
+        self.record(normal, HOSTILE_JOB, PROGRAM, self.data)
         store = f"{self.dir}/collected"
         self.check_refused_table(store)
         engines.fill(self.urls, "h", store, self.dir)
+        return store
+
+    def files_sql(self, database=""):
+        return ("SELECT f.path AS path, reads, bytes FROM (SELECT stream, file, sum(reads) AS reads, sum(bytes_read) AS bytes "
+                f"FROM {database}file_records WHERE bytes_written = 1000 OR bytes_read > 0 GROUP BY stream, file) AS r ANY INNER JOIN {database}files AS f "
+                f"USING (stream, file) WHERE f.path LIKE '{self.data}/%' ORDER BY path")
+
+    def check_files(self, store, rows):
+        """The answer to files_sql, with the hostile names."""
+        want = json.loads(self.query(store, f"SELECT path, sum(reads) AS reads, sum(bytes_read) AS bytes FROM file_records WHERE path LIKE '{self.data}/%' "
+                                     "GROUP BY path ORDER BY path", "--format", "json"))
+        got, want = ([(row["path"], int(row["reads"]), int(row["bytes"])) for row in side] for side in (rows, want))
+        self.assertEqual(sorted(got), sorted(want))
+        self.assertEqual(len(got), 8)
+
+    def test_same_answers(self):
+        """All answers are equal."""
+        store = self.fill("present")
         for question in engines.QUESTIONS:
             want = self.query(store, "--job", HOSTILE_JOB, *question, "--format", "json")
             got = self.query(self.clickhouse, "--job", HOSTILE_JOB, *question, "--format", "json")
             self.assertEqual(got, want, question)
-        rows = json.loads(self.query(self.clickhouse, "SELECT f.path AS path, reads, bytes FROM (SELECT stream, file, sum(reads) AS reads, sum(bytes_read) AS bytes "
-                                     "FROM file_records WHERE bytes_written = 1000 OR bytes_read > 0 GROUP BY stream, file) AS r ANY INNER JOIN files AS f "
-                                     f"USING (stream, file) WHERE f.path LIKE '{data}/%' ORDER BY path", "--format", "json"))
-        want = json.loads(self.query(store, f"SELECT path, sum(reads) AS reads, sum(bytes_read) AS bytes FROM file_records WHERE path LIKE '{data}/%' "
-                                     "GROUP BY path ORDER BY path", "--format", "json"))
-        self.assertEqual(sorted(map(str, rows)), sorted(str({k: int(v) if k != "path" else v for k, v in row.items()}) for row in want))
-        self.assertEqual(len(rows), 8)
+        self.check_files(store, json.loads(self.query(self.clickhouse, self.files_sql(), "--format", "json")))
 
-    def test_same_answers_old(self):
-        self.check_same_answers("old")
-
-    def test_same_answers_present(self):
-        self.check_same_answers("present")
+    def test_inserts_old(self):
+        """18.16 has the rows of the store once, and a question gets an error that names what to do."""
+        store = self.fill("old")
+        for sql, rows in SUMS:
+            (want,) = json.loads(self.query(store, "--job", HOSTILE_JOB, sql, "--format", "json"))
+            got = engines.http_query(self.urls[0], sql.replace("FROM ", "FROM h.") + rows).decode().split()
+            self.assertEqual([int(n) for n in got], [int(n) for n in want.values()], sql)
+            self.assertGreater(int(got[0]), 0, sql)
+        rows = engines.http_query(self.urls[0], self.files_sql("h."), "JSONEachRow").decode().splitlines()
+        self.check_files(store, [json.loads(row) for row in rows])
+        jobs = engines.http_query(self.urls[0], "SELECT DISTINCT job FROM h.frames", "JSONCompact")
+        self.assertEqual(json.loads(jobs)["data"], [[HOSTILE_JOB.replace("\\", "\\\\")]])  # escaped, as all names in the tables
+        for words in (["jobs"], ["SELECT 1"], ["--job", HOSTILE_JOB, "summary"]):
+            error = self.query(self.clickhouse, *words, status=1)
+            self.assertRegex(error, r"headrace: ClickHouse 18\.16\.\S+ cannot answer questions: they need ClickHouse 23 or later", words)
+            self.assertIn("headrace: hint: upgrade ClickHouse", error, words)
+        self.query(self.clickhouse, "SELECT 1", "-o", f"{self.dir}/answer", status=1)
+        self.assertFalse(os.path.exists(f"{self.dir}/answer"))
 
     @unittest.skipIf(os.geteuid() != 0, "needs root: to be another user")
     def test_users(self):
@@ -167,14 +198,13 @@ class Sink(harness.Case):
         self.assertIn("belongs to another user", said)
         said = self.record(collector.address, "mine", "pass", user=NOBODY - 1)
         self.assertIn("belongs to another user", said)
-        rows = json.loads(self.query(self.clickhouse, "SELECT job, max(uid) AS uid, uniqExact(stream) AS streams FROM job_events GROUP BY job ORDER BY job",
-                                     "--format", "json"))
-        self.assertEqual([(r["job"], r["uid"], int(r["streams"])) for r in rows], [("mine", NOBODY, 1), ("roots", 0, 1)])
-        owners = self.query(self.clickhouse, "SELECT DISTINCT job, uid FROM frames_rows ORDER BY job", "--format", "csv").split()
-        self.assertEqual(owners, ["job,uid", f"mine,{NOBODY}", "roots,0"])
+        rows = engines.http_query(self.urls[0], "SELECT job, max(uid) AS uid, uniqExact(stream) FROM h.job_events GROUP BY job ORDER BY job")
+        self.assertEqual(rows.decode().splitlines(), [f"mine\t{NOBODY}\t1", "roots\t0\t1"])
+        owners = engines.http_query(self.urls[0], "SELECT DISTINCT job, uid FROM h.frames_rows ORDER BY job")
+        self.assertEqual(owners.decode().splitlines(), [f"mine\t{NOBODY}", "roots\t0"])
 
     def test_tls_and_password(self):
-        self.start_engine("old")
+        self.start_engine("present")
         host, port = self.urls[0].removeprefix("http://").split(":")
         front, pem = tls_front(self, (host, int(port)), "s3cr et'%&")
         with open(f"{self.dir}/password", "w", encoding="utf-8") as f:
@@ -197,7 +227,7 @@ class Sink(harness.Case):
 
     def test_mistakes(self):
         """Each says what is wrong, and what to do."""
-        self.start_engine("old")
+        self.start_engine("present")
         url = self.clickhouse
         for words, said in [
             ([url, "ops"], "a question about one job"), ([url, "usres"], "did you mean 'users'"), ([url, "--job", "none", "ops"], "has no job none"),
@@ -210,6 +240,9 @@ class Sink(harness.Case):
             self.assertNotEqual(done.returncode, 0, words)
             self.assertIn(said, done.stderr, words)
             self.assertEqual(done.stdout, "", words)
+
+    def test_mistakes_of_collectors(self):
+        self.start_engine("old")
         for address, said in [(self.clickhouse.replace("/h", "/none"), "headrace-collector schema clickhouse"), ("clickhouse://x/a'b", "letters, digits and _")]:
             done = subprocess.run([os.environ["HR_COLLECTOR"], "--sink", address, "--listen", "tcp://127.0.0.1:0"], capture_output=True, text=True, check=False, timeout=300)
             self.assertNotEqual(done.returncode, 0)
@@ -220,7 +253,7 @@ class Sink(harness.Case):
         subprocess.run([os.environ["HR_COLLECTOR"], "--sink", self.clickhouse, "--check-config"], check=True, timeout=300)
 
     def test_formats(self):
-        self.start_engine("old")
+        self.start_engine("present")
         collector = self.collector()
         self.record(collector.address, "formats", "pass")
         sql = "SELECT op, count() AS n, sum(bytes) AS b, 'a,\"b' AS text FROM events WHERE op = 'close' GROUP BY op"
