@@ -33,7 +33,7 @@ struct hr_engine_stats {
 	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* bytes of a copy between files count in both */
 	uint64_t stray, detached; /* parts of `lost`; all other lost operations found a full ring */
-	/* Boot clock: start of the job; 0: unknown, because an older version made the snapshot. */
+	/* Boot clock: start of the job; 0: no START entry was applied yet. */
 	uint64_t start_ns;
 	uint32_t processes, processes_total;
 	/*

@@ -27,8 +27,7 @@ struct entry_snap {
 	uint32_t next_file;
 	uint32_t next_mount;
 	uint32_t job_bytes;
-	/* Older versions counted here the processes that did not fit; now a NOTE entry does. */
-	uint32_t left_out;
+	uint32_t spare;
 	uint8_t job[];
 };
 
@@ -343,7 +342,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->stats.processes = 0; /* the entries that follow count the processes again */
 	e->stats.waiters = 0;	/* counted again when these processes wait again */
 	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
-	e->left_out = in->left_out;
+	e->left_out = 0; /* a NOTE entry after the snapshot may set it */
 	return 0;
 }
 
