@@ -185,7 +185,7 @@ static struct hr_darshan_posix rank_record(int64_t rank, int64_t bytes, double s
 	rec.c[HR_DP_MAX_READ_TIME_SIZE] = rank;
 	rec.f[HR_DP_MAX_READ_TIME] = seconds / 2;
 	rec.f[HR_DP_READ_TIME] = seconds;
-	rec.f[HR_DP_READ_START] = rank == 0 ? 0 : 5.0 - (double)rank;
+	rec.f[HR_DP_READ_START] = rank % 3 == 0 ? 0 : 5.0 - (double)rank; /* 0: it read nothing */
 	rec.f[HR_DP_READ_END] = 6.0 + (double)rank;
 	return rec;
 }
@@ -215,7 +215,7 @@ static void test_shared_record(void **state)
 	assert_int_equal(all.c[HR_DP_SLOWEST_RANK], 1);
 	assert_int_equal(all.c[HR_DP_SLOWEST_RANK_BYTES], 2000);
 	assert_true(all.f[HR_DP_READ_TIME] == 8.0);
-	assert_true(all.f[HR_DP_READ_START] == 2.0);
+	assert_true(all.f[HR_DP_READ_START] == 3.0);
 	assert_true(all.f[HR_DP_READ_END] == 9.0);
 	assert_true(all.f[HR_DP_FASTEST_RANK_TIME] == 1.0);
 	assert_true(all.f[HR_DP_SLOWEST_RANK_TIME] == 4.0);

@@ -235,6 +235,9 @@ class Limits(Service):
     def processes(self):
         return sum(job["processes"] for job in self.status()["jobs"] if job["uid"] == OTHER)
 
+    def lost(self):
+        return self.query("SELECT coalesce(sum(count), 0)::BIGINT AS n FROM losses WHERE reason = 'limit'")[0][0]["n"]
+
     def fill(self, *options, let_in):
         """A user with three jobs and fifteen processes, of which so many may be let in; another user beside it is whole."""
         self.manage("--level", "trace", *options)
@@ -256,6 +259,8 @@ class Limits(Service):
         lines = [line for line in self.manager.said().splitlines() if "max_sessions_per_user (6) is reached" in line]
         self.assertEqual(len(lines), 1)
         self.assertIn(f"of user {OTHER} is not recorded", lines[0])
+        self.wait_for("nine losses", lambda: self.lost() == 9)
+        held.append(self.holder("a"))  # adds one
         for process in held[:2]:  # that came first
             process.communicate(b"\n")
         self.wait_for("two to end", lambda: self.processes() == 4)
@@ -266,9 +271,8 @@ class Limits(Service):
             process.communicate(b"\n")
         for job in "abc":
             self.end(job)
-        losses, notes = self.query("SELECT sum(count)::BIGINT AS n FROM losses WHERE reason = 'limit'")
-        self.assertEqual(losses, [{"n": kept_out}])
-        self.assertIn("headraced had no ring buffers for them: too many", notes)
+        self.assertEqual((self.lost(), kept_out), (10, 10))
+        self.assertIn("headraced had no ring buffers for them: too many", self.query("FROM losses")[1])
 
     def test_ring_memory_of_a_user(self):
         held = self.fill("--max-ring-memory-per-user", "8MiB", let_in=7)  # a map has 1.1 MiB

@@ -41,6 +41,8 @@ static void filter_verdicts(void **state)
 	    {{.exclude = "/a/../b/,/c/.."}, "/b/c", HR__EXCLUDED},
 	    {{.exclude = "*.pyc"}, "/data/__pycache__/x.pyc", HR__EXCLUDED},
 	    {{.exclude = "/data/*/tmp?"}, "/data/a/b/tmp1", HR__EXCLUDED},
+	    {{.exclude = "/data/part-?"}, "/data/part-7", HR__EXCLUDED},
+	    {{.exclude = "/data/part-?"}, "/data/part-10", HR__TRACED},
 	    {{.exclude = "data"}, "/data/x", HR__TRACED},
 	    {{.include = "/etc"}, "/etc/passwd", HR__TRACED},
 	    {{.include = "/etc"}, "/data/x", HR__EXCLUDED},
