@@ -56,9 +56,9 @@ static int open_jobs(const char *store, const char *job, char encoded[HR__NAME_B
 		return -errno;
 	r = become_owner(fd);
 	if (r == 0)
-		r = hr__store_version(fd);
+		r = hr_store_version(fd);
 	if (r == 0)
-		r = hr__name_encode(job, encoded);
+		r = hr_name_encode(job, encoded);
 	*ret_fd = r == 0 ? hr_store_open_folder(fd, "jobs") : -1;
 	if (r == 0 && *ret_fd < 0)
 		r = *ret_fd;
@@ -116,7 +116,7 @@ static int visit_to_close(const struct hr__retired_folder *f, void *context)
 	struct hr_stream_state state;
 	char node[HR__NAME_BYTES], *dot;
 
-	hr__name_decode(f->name, node);
+	hr_name_decode(f->name, node);
 	dot = strrchr(node, '.');
 	if (dot)
 		*dot = '\0';

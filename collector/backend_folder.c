@@ -58,10 +58,10 @@ static int open_folders(const struct hr__worker *w, const struct hr_stream_id *i
 			int *ret_stream)
 {
 	char job[HR__NAME_BYTES], stream[HR__NAME_BYTES], path[2 * HR__NAME_BYTES];
-	int r = hr__name_encode(id->job, job);
+	int r = hr_name_encode(id->job, job);
 
 	if (r == 0)
-		r = hr__stream_name(id, stream);
+		r = hr_stream_name(id, stream);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "jobs/%s", job);

@@ -53,7 +53,7 @@ static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_
 	Headrace__Frame *msg;
 
 	w->unpacked_bytes = 0;
-	return hr__frame_unpack(frame, bytes, &allocator, &msg) == 0 ? msg : NULL;
+	return hr_frame_unpack_into(frame, bytes, &allocator, &msg) == 0 ? msg : NULL;
 }
 
 static void unpack_done(struct hr__worker *w)

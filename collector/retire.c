@@ -73,22 +73,22 @@ int hr__retire_inspect(int jobs_fd, const char *job, struct hr__retire_job *ret)
 }
 
 /* Reads the index of a segment, from its footer or, without a footer, from its frames. */
-static int index_of(int stream_fd, uint32_t number, struct hr__index *ix)
+static int index_of(int stream_fd, uint32_t number, struct hr_index *ix)
 {
-	struct hr__source source;
+	struct hr_source source;
 	struct hr_segment_hdr h;
-	struct hr__frame_entry paths;
-	struct hr__scan scan = {0};
-	int r = hr__segment_open(stream_fd, number, O_RDONLY, &source);
+	struct hr_frame_entry paths;
+	struct hr_segment_places scan = {0};
+	int r = hr_segment_open(stream_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
-	r = hr__segment_header(&source, &h);
+	r = hr_segment_header(&source, &h);
 	if (r == 0)
-		r = hr__segment_footer(&source, &h, ix, &paths);
+		r = hr_segment_footer(&source, &h, ix, &paths);
 	if (r == -ENODATA || r == -EBADMSG) {
-		hr__index_done(ix);
-		r = hr__segment_scan(&source, hr__index_visit, ix, &scan);
+		hr_index_done(ix);
+		r = hr_segment_scan(&source, hr_index_visit, ix, &scan);
 		free(scan.holes);
 	}
 	close(source.fd);
@@ -96,7 +96,7 @@ static int index_of(int stream_fd, uint32_t number, struct hr__index *ix)
 }
 
 /* Finds the last frame of a stream. -ENODATA: the stream has no frames. */
-static int last_frame(int stream_fd, struct hr__frame_entry *ret)
+static int last_frame(int stream_fd, struct hr_frame_entry *ret)
 {
 	struct hr_segment_file *segments;
 	size_t n;
@@ -105,20 +105,20 @@ static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 	if (r < 0)
 		return r;
 	for (r = -ENODATA; n > 0 && r == -ENODATA; n--) {
-		struct hr__index ix = {0};
+		struct hr_index ix = {0};
 
 		r = index_of(stream_fd, segments[n - 1].number, &ix);
 		if (r == 0)
 			r = -ENODATA;
 		for (size_t f = 0; r == -ENODATA && f < ix.n_frames; f++) {
-			const struct hr__frame_entry *e = &ix.frames[ix.n_frames - 1 - f];
+			const struct hr_frame_entry *e = &ix.frames[ix.n_frames - 1 - f];
 
 			if (e->seq == 0)
 				continue;
 			*ret = *e;
 			r = 0;
 		}
-		hr__index_done(&ix);
+		hr_index_done(&ix);
 	}
 	free(segments);
 	return r;
@@ -127,7 +127,7 @@ static int last_frame(int stream_fd, struct hr__frame_entry *ret)
 bool hr__stream_over(int stream_fd)
 {
 	struct hr_stream_state state;
-	struct hr__frame_entry last;
+	struct hr_frame_entry last;
 	int r;
 
 	if (hr_stream_state_read(stream_fd, &state) == 0 && state.closed_ns > 0)
@@ -182,7 +182,7 @@ struct retiring {
 static int retire_locked(int stream_fd, struct retiring *what)
 {
 	struct hr_stream_state state = {0};
-	struct hr__frame_entry last = {0};
+	struct hr_frame_entry last = {0};
 	int r = hr_stream_state_read(stream_fd, &state);
 
 	if (r < 0 && r != -ENOENT)

@@ -162,8 +162,8 @@ static int inflate_payload(const uint8_t *payload, size_t bytes, uint8_t **ret_p
 	return 0;
 }
 
-int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
-		     Headrace__Frame **ret_msg)
+int hr_frame_unpack_into(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
+			 Headrace__Frame **ret_msg)
 {
 	struct hr_frame_hdr h;
 	const uint8_t *payload = buf + sizeof(h);
@@ -194,5 +194,5 @@ int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *alloc
 
 int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg)
 {
-	return hr__frame_unpack(buf, bytes, NULL, ret_msg);
+	return hr_frame_unpack_into(buf, bytes, NULL, ret_msg);
 }

@@ -69,8 +69,8 @@ int hr_frame_check_any(const uint8_t *buf, size_t bytes, size_t max_bytes, size_
 int hr_frame_unpack(const uint8_t *buf, size_t bytes, Headrace__Frame **ret_msg);
 
 /* Like hr_frame_unpack, with memory of `allocator` (NULL: malloc), for readers of many messages. */
-int hr__frame_unpack(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
-		     Headrace__Frame **ret_msg);
+int hr_frame_unpack_into(const uint8_t *buf, size_t bytes, ProtobufCAllocator *allocator,
+			 Headrace__Frame **ret_msg);
 
 /*
  * Copies a message, given as the `base` of its struct. Packs and unpacks it, because protobuf-c

@@ -44,7 +44,7 @@ static bool is_glob(const char *text, size_t n)
 	return memchr(text, '*', n) != NULL || memchr(text, '?', n) != NULL;
 }
 
-static void pattern_add(struct hr__filter *f, struct hr__patterns *list, const char *text, size_t n)
+static void pattern_add(struct hr_filter *f, struct hr_patterns *list, const char *text, size_t n)
 {
 	char *copy = f->text + f->text_used;
 	bool glob = is_glob(text, n);
@@ -57,11 +57,11 @@ static void pattern_add(struct hr__filter *f, struct hr__patterns *list, const c
 	list->n++;
 }
 
-static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char *text)
+static void list_cut(struct hr_filter *f, struct hr_patterns *list, const char *text)
 {
 	uint32_t end = f->text_used + HR_FILTER_BYTES;
 
-	*list = (struct hr__patterns){.v = f->pool + f->used};
+	*list = (struct hr_patterns){.v = f->pool + f->used};
 	while (text != NULL && *text != '\0') {
 		size_t n = strcspn(text, ",");
 
@@ -76,7 +76,7 @@ static void list_cut(struct hr__filter *f, struct hr__patterns *list, const char
 	}
 }
 
-static const struct hr__pattern *list_find(const struct hr__patterns *list, const char *path,
+static const struct hr__pattern *list_find(const struct hr_patterns *list, const char *path,
 					   size_t bytes)
 {
 	for (const struct hr__pattern *p = list->v; p < list->v + list->n; p++) {
@@ -94,7 +94,7 @@ static const struct hr__pattern *list_find(const struct hr__patterns *list, cons
 	return NULL;
 }
 
-static bool list_match(const struct hr__patterns *list, const char *path, size_t bytes)
+static bool list_match(const struct hr_patterns *list, const char *path, size_t bytes)
 {
 	return list_find(list, path, bytes) != NULL;
 }
@@ -147,7 +147,7 @@ static bool python_match(const char *path, size_t bytes)
 }
 
 /* Returns how many patterns, from the first, have a counter: they fit into HR_EXCLUDED_TEXT. */
-static uint32_t count_kinds(const struct hr__patterns *list)
+static uint32_t count_kinds(const struct hr_patterns *list)
 {
 	uint32_t n = 0, bytes = 0;
 
@@ -160,14 +160,14 @@ static uint32_t count_kinds(const struct hr__patterns *list)
 	return n;
 }
 
-void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config)
+void hr_filter_init(struct hr_filter *f, const struct hr_filter_config *config)
 {
 	size_t store = config->store != NULL ? strlen(config->store) : 0;
 
 	f->used = f->text_used = f->dropped = 0;
 	f->shm = config->defaults == NULL;
 	f->has_include = config->include != NULL && config->include[0] != '\0';
-	f->store = (struct hr__patterns){.v = f->pool};
+	f->store = (struct hr_patterns){.v = f->pool};
 	if (store > 0 && store < HR__STORE_BYTES && config->store[0] == '/') {
 		pattern_add(f, &f->store, config->store, store);
 		f->pool[0].glob = false; /* the folder's name is not a glob */
@@ -178,8 +178,8 @@ void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *confi
 	f->kinds = count_kinds(&f->defaults);
 }
 
-enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
-				    uint32_t *ret_kind)
+enum hr_verdict hr_filter_verdict(const struct hr_filter *f, const char *path, size_t bytes,
+				  uint32_t *ret_kind)
 {
 	const struct hr__pattern *left_out;
 

@@ -5,7 +5,7 @@
  * For an absolute path, the first of these decides: the store, explicit excludes, includes (if
  * there are any, other paths are not recorded), Python's own files, default excludes.
  *
- * Threads   One thread calls hr__filter_init once. Then any thread may call hr__filter_verdict,
+ * Threads   One thread calls hr_filter_init once. Then any thread may call hr_filter_verdict,
  *           which is pure.
  * Limits    A list keeps its first HR_FILTER_PATTERNS patterns and HR_FILTER_BYTES bytes
  *           (proto/abi.h). Further patterns are ignored and counted. `headrace run` refuses such a
@@ -25,10 +25,10 @@
 #include "proto/abi.h"
 
 /* HR__LEFT_OUT: a default filter excludes the path, not the user. The shim counts its opens. */
-enum hr__verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
+enum hr_verdict { HR__TRACED, HR__TRACED_RUNTIME, HR__EXCLUDED, HR__LEFT_OUT };
 
 /* Lists as in the environment; NULL: not set. `defaults` NULL means HR__DEFAULT_EXCLUDE. */
-struct hr__filter_config {
+struct hr_filter_config {
 	const char *exclude;
 	const char *include;
 	const char *defaults;
@@ -46,28 +46,28 @@ struct hr__pattern {
 };
 
 /* A list of patterns, which is split once, not at each open. */
-struct hr__patterns {
+struct hr_patterns {
 	const struct hr__pattern *v;
 	uint32_t n;
 };
 
 /* Unused pages take no memory. Texts are copied, because programs overwrite their environment. */
-struct hr__filter {
+struct hr_filter {
 	uint32_t used, text_used;
 	uint32_t dropped; /* number of patterns that did not fit */
-	struct hr__patterns exclude, include, defaults;
-	struct hr__patterns store; /* one prefix, or none */
-	uint32_t kinds;		   /* how many default excludes, from the first, have a counter */
+	struct hr_patterns exclude, include, defaults;
+	struct hr_patterns store; /* one prefix, or none */
+	uint32_t kinds;		  /* how many default excludes, from the first, have a counter */
 	bool has_include;
 	bool shm; /* default excludes are on, and /dev/shm is not excluded */
 	struct hr__pattern pool[HR__FILTER_LISTS * HR_FILTER_PATTERNS + 1];
 	char text[HR__FILTER_LISTS * HR_FILTER_BYTES + HR__STORE_BYTES];
 };
 
-void hr__filter_init(struct hr__filter *f, const struct hr__filter_config *config);
+void hr_filter_init(struct hr_filter *f, const struct hr_filter_config *config);
 /* *ret_kind: for HR__LEFT_OUT, the index in hr_map_hdr.excluded; otherwise unchanged. */
-enum hr__verdict hr__filter_verdict(const struct hr__filter *f, const char *path, size_t bytes,
-				    uint32_t *ret_kind);
+enum hr_verdict hr_filter_verdict(const struct hr_filter *f, const char *path, size_t bytes,
+				  uint32_t *ret_kind);
 
 bool hr__glob_match(const char *pattern, size_t n_pattern, const char *path, size_t bytes);
 

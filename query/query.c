@@ -54,10 +54,10 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 {
 	to->s = s;
 	to->state = life(q, s);
-	to->cluster = hr__string_ofz(&q->pool, s->cluster);
-	to->job = hr__string_ofz(&q->pool, s->job);
-	to->node = hr__string_ofz(&q->pool, s->node);
-	to->boot = hr__string_ofz(&q->pool, s->boot_id);
+	to->cluster = hr_string_ofz(&q->pool, s->cluster);
+	to->job = hr_string_ofz(&q->pool, s->job);
+	to->node = hr_string_ofz(&q->pool, s->node);
+	to->boot = hr_string_ofz(&q->pool, s->boot_id);
 	pthread_mutex_init(&to->names.lock, NULL);
 	to->mounts = calloc(s->n_mounts + 1, sizeof(*to->mounts));
 	to->mount_known = calloc(s->n_mounts + 1, sizeof(*to->mount_known));
@@ -69,8 +69,8 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 
 		if (m == NULL)
 			continue;
-		to->mounts[i].path = hr__string_of(&q->pool, m->path.data, m->path.len);
-		to->mounts[i].fs_type = hr__string_ofz(&q->pool, m->fs_type);
+		to->mounts[i].path = hr_string_of(&q->pool, m->path.data, m->path.len);
+		to->mounts[i].fs_type = hr_string_ofz(&q->pool, m->fs_type);
 		to->mount_known[i] = true;
 	}
 	return 0;
@@ -181,7 +181,7 @@ static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_tim
 
 static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_error)
 {
-	const struct hr_sql_table *t = &hr__tables[id];
+	const struct hr_sql_table *t = &hr_tables[id];
 	bool merge = id == HR_TABLE_FILES && node_streams_repeat(q);
 	char *sql = NULL;
 	size_t bytes;
@@ -253,7 +253,7 @@ static struct hr_query *make_query(const struct hr_catalog *catalog,
 	q->catalog = catalog;
 	q->no_prune = options->no_prune;
 	q->threads = options->threads != 0 ? options->threads : usable_cpus();
-	hr__pool_init(&q->pool);
+	hr_pool_init(&q->pool);
 	hr_prune_init(&q->prune);
 	pthread_mutex_init(&q->damage_lock, NULL);
 	pthread_mutex_init(&q->diagnosis_lock, NULL);
@@ -286,13 +286,13 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 		return -ENOMEM;
 	r = open_database(q, options, ret_error);
 	if (r == 0)
-		r = hr__events_register(q);
+		r = hr_events_register(q);
 	if (r == 0)
-		r = hr__busy_register(q);
+		r = hr_busy_register(q);
 	if (r == 0)
-		r = hr__during_register(q);
+		r = hr_during_register(q);
 	if (r == 0)
-		r = hr__rows_register(q);
+		r = hr_rows_register(q);
 	for (unsigned i = 0; r == 0 && i < HR_TABLE_END; i++)
 		r = create_view(q, i, ret_error);
 	if (r == 0)
@@ -315,7 +315,7 @@ void hr_query_free(struct hr_query *q)
 	if (q->database != NULL)
 		hr_duckdb.close(&q->database);
 	for (size_t i = 0; i < q->n_streams; i++) {
-		hr__names_done(&q->streams[i].names);
+		hr_query_names_done(&q->streams[i].names);
 		free(q->streams[i].mounts);
 		free(q->streams[i].mount_known);
 		free(q->streams[i].damaged);
@@ -327,7 +327,7 @@ void hr_query_free(struct hr_query *q)
 	free(q->parquet);
 	free(q->first_damage);
 	hr_prune_done(&q->prune);
-	hr__pool_done(&q->pool);
+	hr_pool_done(&q->pool);
 	pthread_mutex_destroy(&q->damage_lock);
 	pthread_mutex_destroy(&q->diagnosis_lock);
 	free(q);
@@ -335,7 +335,7 @@ void hr_query_free(struct hr_query *q)
 
 /* ---- damage and progress ---- */
 
-int hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
+int hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
 {
 	uint8_t bit = (uint8_t)(1u << (frame % 8));
 	bool again;
@@ -375,7 +375,7 @@ void hr_query_scan(struct hr_query *q, struct hr_query_scan *ret)
 
 const char *hr_query_table_name(unsigned i)
 {
-	return i < HR_TABLE_END ? hr__tables[i].name : NULL;
+	return i < HR_TABLE_END ? hr_tables[i].name : NULL;
 }
 
 void hr_query_interrupt(struct hr_query *q)

@@ -201,7 +201,7 @@ static Headrace__Frame *read_start(struct hr__stream_folder *f, const char *name
 	const uint64_t at = sizeof(struct hr_segment_hdr);
 	uint8_t header[HR_FRAME_HDR_BYTES];
 	Headrace__Frame *msg = NULL;
-	struct hr__source source;
+	struct hr_source source;
 	size_t bytes;
 
 	if (hr__stream_folder_segment(f, name, &source) < 0)
@@ -240,8 +240,8 @@ static int catalog_identify(struct opening *o, const char *name, Headrace__Frame
 	}
 	if (!segments)
 		return -ENOENT;
-	hr__name_decode(o->job_folder, job);
-	hr__name_decode(name, node);
+	hr_name_decode(o->job_folder, job);
+	hr_name_decode(name, node);
 	dot = strrchr(node, '.');
 	if (dot) {
 		ret_guess->instance = strtoull(dot + 1, &end, 16);
@@ -306,7 +306,7 @@ static int add_folder(struct opening *o, const char *name)
 
 	r = catalog_identify(o, name, &msg, &guess, job, node);
 	if (r == -ENOENT) {
-		hr__name_decode(o->job_folder, job);
+		hr_name_decode(o->job_folder, job);
 		return add_retired(c, o->folder.fd, job);
 	}
 	if (r < 0)
@@ -384,7 +384,7 @@ static int open_store(struct opening *o)
 
 	if (fd < 0)
 		return -errno;
-	r = hr__store_version(fd);
+	r = hr_store_version(fd);
 	if (r == -EAGAIN) /* another process is creating the store, which is still empty */
 		r = 0;
 	jobs = r < 0 ? r : hr_store_open_folder(fd, "jobs");
@@ -409,7 +409,7 @@ int hr_catalog_open(const char *const *stores, size_t n, const struct hr_catalog
 
 	filter = filter ? filter : &all;
 	if (r == 0 && filter->job)
-		r = hr__name_encode(filter->job, encoded);
+		r = hr_name_encode(filter->job, encoded);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		struct opening o = {.catalog = c,
 				    .store = stores[i],

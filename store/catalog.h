@@ -29,9 +29,9 @@ struct hr__segment {
 	uint8_t *content; /* content of a small segment; NULL: read the file */
 	uint64_t first_seq;
 	/* hr__stream_finish frees all parts except `memory` and the mounts */
-	struct hr__index index;
+	struct hr_index index;
 	/* the footer's frame with the paths, if not read yet; offset 0: `index` has the paths */
-	struct hr__frame_entry paths;
+	struct hr_frame_entry paths;
 	bool sealed;
 };
 
@@ -93,8 +93,7 @@ __attribute__((format(printf, 2, 3))) void hr__problem(struct hr_catalog *c, con
 int hr__stream_add_folder(struct hr_catalog *c, struct hr__stream *s, struct hr__stream_folder *f);
 
 /* Reads a small segment. *ret is valid until the next call, or until hr__stream_folder_close. */
-int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name,
-			      struct hr__source *ret);
+int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, struct hr_source *ret);
 void hr__stream_folder_close(struct hr__stream_folder *f);
 
 /* Finds the job's owner in the collector's file `state` or the first JobEvent. -ENODATA: none. */
@@ -111,7 +110,7 @@ void hr__stream_free(struct hr__stream *s);
 int hr__catalog_finish(struct hr_catalog *c);
 
 /* Returns the segment's content, or opens its file, which the caller closes. 0 or -EIO. */
-int hr__segment_source(const struct hr__segment *g, struct hr__source *ret);
+int hr__segment_source(const struct hr__segment *g, struct hr_source *ret);
 
 void hr__files_free(struct hr__files *f);
 

@@ -63,7 +63,7 @@ static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 
 /* Marks a Paths frame as lost, unless another store has a good copy of it. */
 static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
-		      const struct hr__frame_entry *e, struct hr__files *f)
+		      const struct hr_frame_entry *e, struct hr__files *f)
 {
 	uint32_t frame = frame_by_seq(&s->view, e->seq);
 
@@ -73,13 +73,13 @@ static void mark_lost(const struct hr__stream *s, const struct hr__segment *g,
 
 /* Reads all Paths frames into an empty `ret`. `source` NULL: the segment cannot be opened. */
 static int read_paths_frames(const struct hr__stream *s, const struct hr__segment *g,
-			     const struct hr__source *source, struct hr__files *f,
-			     struct hr__index *ret)
+			     const struct hr_source *source, struct hr__files *f,
+			     struct hr_index *ret)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < g->index.n_frames && r == 0; i++) {
-		const struct hr__frame_entry *e = &g->index.frames[i];
+		const struct hr_frame_entry *e = &g->index.frames[i];
 		Headrace__Frame *msg = NULL;
 
 		if (e->kind != HEADRACE__FRAME__BODY_PATHS)
@@ -102,9 +102,9 @@ static int read_paths_frames(const struct hr__stream *s, const struct hr__segmen
  * damaged, from the Paths frames. Marks damaged Paths frames in `f`.
  */
 static int read_paths(const struct hr__stream *s, const struct hr__segment *g, struct hr__files *f,
-		      struct hr__index *ret)
+		      struct hr_index *ret)
 {
-	struct hr__source source;
+	struct hr_source source;
 	Headrace__Frame *msg;
 	int opened = hr__segment_source(g, &source), r = opened;
 
@@ -115,7 +115,7 @@ static int read_paths(const struct hr__stream *s, const struct hr__segment *g, s
 		headrace__frame__free_unpacked(msg, NULL);
 	}
 	if (r < 0 && r != -ENOMEM) {
-		hr__index_done(ret);
+		hr_index_done(ret);
 		r = read_paths_frames(s, g, opened == 0 ? &source : NULL, f, ret);
 	}
 	if (opened == 0 && source.fd >= 0)
@@ -130,7 +130,7 @@ struct table {
 };
 
 static int files_add_rows(struct table *t, const struct hr_stream *v, const struct hr__segment *g,
-			  const struct hr__index *rows)
+			  const struct hr_index *rows)
 {
 	uint32_t segment_frame = UINT32_MAX, frame = NO_FRAME;
 
@@ -219,7 +219,7 @@ static int load_table(const struct hr__stream *s, struct hr__files **ret)
 
 	for (size_t i = 0; i < s->n_segments && r == 0; i++) {
 		const struct hr__segment *g = &s->segments[i];
-		struct hr__index rows = {0};
+		struct hr_index rows = {0};
 
 		if (g->paths.offset == 0) {
 			r = files_add_rows(&t, &s->view, g, &g->index);
@@ -228,7 +228,7 @@ static int load_table(const struct hr__stream *s, struct hr__files **ret)
 		r = read_paths(s, g, f, &rows);
 		if (r == 0)
 			r = files_add_rows(&t, &s->view, g, &rows);
-		hr__index_done(&rows);
+		hr_index_done(&rows);
 	}
 	if (r < 0) {
 		free(t.entries);

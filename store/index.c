@@ -7,7 +7,7 @@
 
 #include "common/array.h"
 
-void hr__index_done(struct hr__index *ix)
+void hr_index_done(struct hr_index *ix)
 {
 	for (size_t i = 0; i < ix->n_mounts; i++)
 		headrace__mount__free_unpacked(ix->mounts[i], NULL);
@@ -16,10 +16,10 @@ void hr__index_done(struct hr__index *ix)
 	free(ix->paths);
 	free(ix->mounts);
 	hr_arena_free(&ix->memory);
-	*ix = (struct hr__index){0};
+	*ix = (struct hr_index){0};
 }
 
-size_t hr__index_bytes(const struct hr__index *ix)
+size_t hr__index_bytes(const struct hr_index *ix)
 {
 	return ix->frames_room * sizeof(*ix->frames) + ix->batches_room * sizeof(*ix->batches) +
 	       ix->paths_room * sizeof(*ix->paths) + ix->mounts_room * sizeof(*ix->mounts) +
@@ -36,7 +36,7 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /* Lists the processes of a batch of events, each once, in ascending order. */
-static int list_procs(struct hr__index *ix, const Headrace__EventBatch *batch,
+static int list_procs(struct hr_index *ix, const Headrace__EventBatch *batch,
 		      struct hr_batch_ref *ret)
 {
 	uint64_t *procs =
@@ -54,7 +54,7 @@ static int list_procs(struct hr__index *ix, const Headrace__EventBatch *batch,
 	return 0;
 }
 
-static void widen_times(struct hr__index *ix, uint64_t first_ns, uint64_t last_ns)
+static void widen_times(struct hr_index *ix, uint64_t first_ns, uint64_t last_ns)
 {
 	if (ix->events == 0 || first_ns < ix->first_ns)
 		ix->first_ns = first_ns;
@@ -62,7 +62,7 @@ static void widen_times(struct hr__index *ix, uint64_t first_ns, uint64_t last_n
 		ix->last_ns = last_ns;
 }
 
-static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
+static int add_batch(struct hr_index *ix, const Headrace__EventBatch *batch)
 {
 	struct hr_batch_ref *ref;
 	int r = hr_array_reserve(ix->batches, ix->n_batches, ix->batches_room) ? 0 : -ENOMEM;
@@ -88,7 +88,7 @@ static int add_batch(struct hr__index *ix, const Headrace__EventBatch *batch)
 	return 0;
 }
 
-int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
+int hr__index_mount(struct hr_index *ix, const Headrace__Mount *mount)
 {
 	Headrace__Mount *copy;
 
@@ -102,7 +102,7 @@ int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount)
 	return 0;
 }
 
-int hr__index_path(struct hr__index *ix, const struct hr__path_row *row)
+int hr__index_path(struct hr_index *ix, const struct hr__path_row *row)
 {
 	int r = hr_array_reserve(ix->paths, ix->n_paths, ix->paths_room) ? 0 : -ENOMEM;
 
@@ -114,7 +114,7 @@ int hr__index_path(struct hr__index *ix, const struct hr__path_row *row)
 	return 0;
 }
 
-int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths)
+int hr__index_paths(struct hr_index *ix, const Headrace__Paths *paths)
 {
 	int r = 0;
 
@@ -136,7 +136,7 @@ int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths)
 	return r;
 }
 
-int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f)
+int hr__index_frame(struct hr_index *ix, const struct hr_frame_entry *f)
 {
 	int r = hr_array_reserve(ix->frames, ix->n_frames, ix->frames_room) ? 0 : -ENOMEM;
 
@@ -151,7 +151,7 @@ int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f)
 	return 0;
 }
 
-void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg)
+void hr__index_clock(struct hr_index *ix, const Headrace__Frame *msg)
 {
 	if (!msg->clock)
 		return;
@@ -161,7 +161,7 @@ void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg)
 	ix->clock.error_ns = msg->clock->error_ns;
 }
 
-int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+int hr__index_add(struct hr_index *ix, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	int r = 0;
 
@@ -173,10 +173,10 @@ int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes, const H
 	else if (msg->body_case == HEADRACE__FRAME__BODY_PATHS)
 		r = hr__index_paths(ix, msg->paths);
 	if (r == 0)
-		r = hr__index_frame(ix, &(struct hr__frame_entry){.offset = offset,
-								  .seq = msg->seq,
-								  .bytes = bytes,
-								  .kind = msg->body_case});
+		r = hr__index_frame(ix, &(struct hr_frame_entry){.offset = offset,
+								 .seq = msg->seq,
+								 .bytes = bytes,
+								 .kind = msg->body_case});
 	if (r == 0)
 		hr__index_clock(ix, msg);
 	return r;

@@ -27,15 +27,15 @@ struct hr__path_row {
 #define HR__TRAILER_MAGIC {'H', 'R', 'S', 'E', 'G', 'E', 'N', 'D'}
 /* clang-format on */
 
-struct hr__frame_entry {
+struct hr_frame_entry {
 	uint64_t offset;
 	uint64_t seq; /* 0: an index frame. A copy of StreamStart has the seq of the frame before */
 	uint32_t bytes;
 	uint32_t kind;
 };
 
-struct hr__index {
-	struct hr__frame_entry *frames;
+struct hr_index {
+	struct hr_frame_entry *frames;
 	/* `frame` is an index in `frames`. Its ops and procs are in `memory`. */
 	struct hr_batch_ref *batches;
 	struct hr__path_row *paths;
@@ -55,28 +55,27 @@ struct hr__index {
 };
 
 /* Whether f is the copy of the stream's first frame with which every later segment begins. */
-static inline bool hr__is_start_copy(const struct hr__frame_entry *f)
+static inline bool hr__is_start_copy(const struct hr_frame_entry *f)
 {
 	return f->kind == HEADRACE__FRAME__BODY_STREAM_START && f->seq != 1;
 }
 
-void hr__index_done(struct hr__index *ix);
+void hr_index_done(struct hr_index *ix);
 
-size_t hr__index_bytes(const struct hr__index *ix);
+size_t hr__index_bytes(const struct hr_index *ix);
 
 /* Adds the frame `msg`, which is stored at `offset`. Returns 0 or -ENOMEM. */
-int hr__index_add(struct hr__index *ix, uint64_t offset, uint32_t bytes,
-		  const Headrace__Frame *msg);
+int hr__index_add(struct hr_index *ix, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg);
 
 /* Parts of hr__index_add, for index_footer.c and files.c. Return 0 or -ENOMEM. */
-int hr__index_frame(struct hr__index *ix, const struct hr__frame_entry *f);
-int hr__index_path(struct hr__index *ix, const struct hr__path_row *row);
-int hr__index_paths(struct hr__index *ix, const Headrace__Paths *paths); /* for the next frame */
-int hr__index_mount(struct hr__index *ix, const Headrace__Mount *mount);
-void hr__index_clock(struct hr__index *ix, const Headrace__Frame *msg);
+int hr__index_frame(struct hr_index *ix, const struct hr_frame_entry *f);
+int hr__index_path(struct hr_index *ix, const struct hr__path_row *row);
+int hr__index_paths(struct hr_index *ix, const Headrace__Paths *paths); /* for the next frame */
+int hr__index_mount(struct hr_index *ix, const Headrace__Mount *mount);
+void hr__index_clock(struct hr_index *ix, const Headrace__Frame *msg);
 
 /* Makes a footer for `offset`, malloc'ed: paths (if any), main frame, trailer. -ENOMEM, -E2BIG. */
-int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_buf,
+int hr__index_pack(const struct hr_index *ix, uint64_t offset, uint8_t **ret_buf,
 		   size_t *ret_bytes);
 
 /*
@@ -84,10 +83,10 @@ int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_bu
  * paths (offset 0: there is none). Does not trust the input: offsets must be in [header, limit),
  * and arrays must match. -EBADMSG, -ENOMEM.
  */
-int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
-		     uint64_t limit, struct hr__frame_entry *ret_paths);
+int hr__index_unpack(struct hr_index *ix, const Headrace__Frame *msg, uint64_t first_seq,
+		     uint64_t limit, struct hr_frame_entry *ret_paths);
 
 /* Adds the paths of the frame that hr__index_unpack returned in *ret_paths. -EBADMSG, -ENOMEM. */
-int hr__index_unpack_paths(struct hr__index *ix, const Headrace__Frame *msg);
+int hr__index_unpack_paths(struct hr_index *ix, const Headrace__Frame *msg);
 
 #endif

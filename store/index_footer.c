@@ -25,7 +25,7 @@ static uint32_t unzigzag(uint32_t v)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-static int pack_paths(const struct hr__index *ix, uint8_t **ret_buf, size_t *ret_bytes)
+static int pack_paths(const struct hr_index *ix, uint8_t **ret_buf, size_t *ret_bytes)
 {
 	size_t n = ix->n_paths;
 	uint32_t *columns = malloc(n * (3 * sizeof(uint32_t) + sizeof(uint64_t) + 1));
@@ -82,7 +82,7 @@ static void fill_summary(Headrace__BatchSummary *s, const struct hr_batch_ref *b
 }
 
 /* `paths_bytes`: size of the frame with the paths, at `offset`. 0: there is none. */
-static void fill_main(const struct hr__index *ix, const struct main_parts *parts, uint64_t offset,
+static void fill_main(const struct hr_index *ix, const struct main_parts *parts, uint64_t offset,
 		      size_t paths_bytes, Headrace__SegmentIndex *index)
 {
 	uint64_t previous = 0;
@@ -119,7 +119,7 @@ static void fill_main(const struct hr__index *ix, const struct main_parts *parts
 	index->max_file = ix->max_file;
 }
 
-static int pack_main(const struct hr__index *ix, uint64_t offset, size_t paths_bytes,
+static int pack_main(const struct hr_index *ix, uint64_t offset, size_t paths_bytes,
 		     uint8_t **ret_buf, size_t *ret_bytes)
 {
 	Headrace__SegmentIndex index = HEADRACE__SEGMENT_INDEX__INIT;
@@ -153,8 +153,7 @@ static int pack_main(const struct hr__index *ix, uint64_t offset, size_t paths_b
 	return r;
 }
 
-int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_buf,
-		   size_t *ret_bytes)
+int hr__index_pack(const struct hr_index *ix, uint64_t offset, uint8_t **ret_buf, size_t *ret_bytes)
 {
 	struct hr_segment_trailer trailer = {.magic = HR__TRAILER_MAGIC};
 	uint8_t *paths = NULL, *rest = NULL, *buf = NULL;
@@ -185,8 +184,8 @@ int hr__index_pack(const struct hr__index *ix, uint64_t offset, uint8_t **ret_bu
 
 /* ---- unpacking ------------------------------------------------------------------------------- */
 
-static int unpack_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg,
-			 uint64_t first_seq, uint64_t limit, struct hr__frame_entry *ret_paths)
+static int unpack_frames(struct hr_index *ix, const Headrace__SegmentIndex *msg, uint64_t first_seq,
+			 uint64_t limit, struct hr_frame_entry *ret_paths)
 {
 	uint64_t seq = first_seq == 1 ? 0 : first_seq - 2;
 	uint64_t offset = 0, end = sizeof(struct hr_segment_hdr); /* both are at most `limit` */
@@ -195,7 +194,7 @@ static int unpack_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg
 	    msg->kind[0] != HEADRACE__FRAME__BODY_STREAM_START || first_seq == 0 || limit < end)
 		return -EBADMSG;
 	for (size_t i = 0; i < msg->n_offset; i++) {
-		struct hr__frame_entry f = {.bytes = msg->length[i], .kind = msg->kind[i]};
+		struct hr_frame_entry f = {.bytes = msg->length[i], .kind = msg->kind[i]};
 
 		if (msg->offset[i] > limit - offset)
 			return -EBADMSG;
@@ -216,7 +215,7 @@ static int unpack_frames(struct hr__index *ix, const Headrace__SegmentIndex *msg
 	return 0;
 }
 
-static int unpack_batches(struct hr__index *ix, const Headrace__SegmentIndex *msg)
+static int unpack_batches(struct hr_index *ix, const Headrace__SegmentIndex *msg)
 {
 	uint32_t frame = 0;
 
@@ -252,11 +251,11 @@ static int unpack_batches(struct hr__index *ix, const Headrace__SegmentIndex *ms
 	return 0;
 }
 
-int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t first_seq,
-		     uint64_t limit, struct hr__frame_entry *ret_paths)
+int hr__index_unpack(struct hr_index *ix, const Headrace__Frame *msg, uint64_t first_seq,
+		     uint64_t limit, struct hr_frame_entry *ret_paths)
 {
 	const Headrace__SegmentIndex *index = msg->index;
-	struct hr__frame_entry paths = {0};
+	struct hr_frame_entry paths = {0};
 	int r;
 
 	if (msg->body_case != HEADRACE__FRAME__BODY_INDEX || msg->seq != 0)
@@ -279,7 +278,7 @@ int hr__index_unpack(struct hr__index *ix, const Headrace__Frame *msg, uint64_t 
 	return 0;
 }
 
-int hr__index_unpack_paths(struct hr__index *ix, const Headrace__Frame *msg)
+int hr__index_unpack_paths(struct hr_index *ix, const Headrace__Frame *msg)
 {
 	const Headrace__SegmentIndex *index = msg->index;
 	uint32_t row = 0, id = 0;

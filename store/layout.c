@@ -23,7 +23,7 @@ static bool plain(const char *name, size_t i)
 	return c < 128 && (isalnum(c) || c == '_' || c == '-' || (c == '.' && i > 0));
 }
 
-int hr__name_encode(const char *name, char ret[HR__NAME_BYTES])
+int hr_name_encode(const char *name, char ret[HR__NAME_BYTES])
 {
 	size_t n = 0;
 
@@ -46,7 +46,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES])
+void hr_name_decode(const char *encoded, char ret[HR__NAME_BYTES])
 {
 	size_t n = 0;
 
@@ -64,10 +64,10 @@ void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES])
 	ret[n] = '\0';
 }
 
-int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
+int hr_stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES])
 {
 	size_t used;
-	int r = hr__name_encode(id->node, ret);
+	int r = hr_name_encode(id->node, ret);
 
 	if (r < 0)
 		return r;
@@ -215,7 +215,7 @@ int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t
 
 /* ---- the store's own file -------------------------------------------------------------------- */
 
-int hr__store_version(int dir_fd)
+int hr_store_version(int dir_fd)
 {
 	static const char prefix[] = "headrace store ";
 	char text[64], *end;
@@ -283,7 +283,7 @@ static int folder_empty(int dir_fd)
 static int adopt_folder(int dir_fd)
 {
 	for (int tries = 0; tries < CREATE_TRIES; tries++) {
-		int r = hr__store_version(dir_fd);
+		int r = hr_store_version(dir_fd);
 
 		if (r == -EAGAIN) {
 			nanosleep(&(struct timespec){.tv_nsec = CREATE_PAUSE_NS}, NULL);
@@ -295,7 +295,7 @@ static int adopt_folder(int dir_fd)
 		if (r < 0)
 			return r;
 		if (r == 0) {
-			r = hr__store_version(dir_fd);
+			r = hr_store_version(dir_fd);
 			if (r != -EAGAIN)
 				return r == -ENOENT ? -ENOTEMPTY : r;
 			continue;
@@ -377,7 +377,7 @@ int hr_store_check(const char *path)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = hr__store_version(fd);
+	r = hr_store_version(fd);
 	if (r == -ENOENT) {
 		r = folder_empty(fd);
 		r = r == 0 ? -ENOTEMPTY : r;
@@ -427,7 +427,7 @@ bool hr_store_has_stream(const char *path, const struct hr_stream_id *id)
 	char job[HR__NAME_BYTES], name[HR__NAME_BYTES], *folder;
 	bool has;
 
-	if (hr__name_encode(id->job, job) < 0 || hr__stream_name(id, name) < 0 ||
+	if (hr_name_encode(id->job, job) < 0 || hr_stream_name(id, name) < 0 ||
 	    asprintf(&folder, "%s/jobs/%s", path, job) < 0)
 		return false;
 	has = has_entry(folder, name);
@@ -440,7 +440,7 @@ bool hr_store_has_job(const char *path, const char *job)
 	char name[HR__NAME_BYTES], *jobs;
 	bool has;
 
-	if (hr__name_encode(job, name) < 0 || asprintf(&jobs, "%s/jobs", path) < 0)
+	if (hr_name_encode(job, name) < 0 || asprintf(&jobs, "%s/jobs", path) < 0)
 		return false;
 	has = has_entry(jobs, name);
 	free(jobs);

@@ -16,11 +16,11 @@
 #define HR__SEGMENT_MAX	 999999u
 
 /* Encodes the name of a job or node as a folder name. -ENAMETOOLONG. -EINVAL: the name is empty. */
-int hr__name_encode(const char *name, char ret[HR__NAME_BYTES]);
-void hr__name_decode(const char *encoded, char ret[HR__NAME_BYTES]);
+int hr_name_encode(const char *name, char ret[HR__NAME_BYTES]);
+void hr_name_decode(const char *encoded, char ret[HR__NAME_BYTES]);
 
 /* Writes the folder name of a stream: "<node>.<instance>-<attempt>". */
-int hr__stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
+int hr_stream_name(const struct hr_stream_id *id, char ret[HR__NAME_BYTES]);
 
 /* Returns the number in "000012.seg"; 0 for any other name. */
 uint32_t hr__segment_number(const char *name);
@@ -29,7 +29,7 @@ uint32_t hr__segment_number(const char *name);
  * Reads headrace.store. 0: a store of this version. -ENOENT: no store; -EPROTONOSUPPORT: other
  * version; -ENOTEMPTY: other text; -EAGAIN: another process is writing it; -ELOOP: not a file.
  */
-int hr__store_version(int dir_fd);
+int hr_store_version(int dir_fd);
 
 /*
  * Opens a file of a store ("jobs/7/n1.ab/000003.seg") for reading. Opens each part of the path with
@@ -52,6 +52,6 @@ int hr__store_make(const char *path);
 bool hr__store_held(int store_fd);
 
 /* Like hr_stream_lock, for the file `name` of a folder. `flags`: O_CREAT or 0. */
-int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd);
+int hr_lock_file(int dir_fd, const char *name, int flags, int *ret_fd);
 
 #endif

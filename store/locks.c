@@ -65,7 +65,7 @@ static int open_locked(int dir_fd, const char *name, int flags, short type, int 
 	return r;
 }
 
-int hr__lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
+int hr_lock_file(int dir_fd, const char *name, int flags, int *ret_fd)
 {
 	return open_locked(dir_fd, name, O_RDWR | flags, F_WRLCK, ret_fd);
 }
@@ -77,7 +77,7 @@ bool hr_stream_locked(int stream_fd)
 
 int hr_stream_lock(int stream_fd, int *ret_fd)
 {
-	return hr__lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
+	return hr_lock_file(stream_fd, HR__LOCK_FILE, O_CREAT, ret_fd);
 }
 
 bool hr__store_held(int store_fd)
@@ -103,7 +103,7 @@ int hr_store_hold(const char *path, int *ret_fd)
 
 	if (fd < 0)
 		return fd;
-	r = hr__lock_file(fd, HR__STORE_FILE, 0, ret_fd);
+	r = hr_lock_file(fd, HR__STORE_FILE, 0, ret_fd);
 	close(fd);
 	return r;
 }
@@ -114,7 +114,7 @@ int hr_store_hold_read_only(const char *path, int *ret_fd)
 
 	if (dir_fd < 0)
 		return -errno;
-	r = hr__store_version(dir_fd);
+	r = hr_store_version(dir_fd);
 	if (r == 0 && hr__store_held(dir_fd))
 		r = -EBUSY;
 	if (r == 0) /* a write lock needs a file that is open for writing */

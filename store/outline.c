@@ -64,7 +64,7 @@ static void outline_job(int jobs_fd, const char *name, bool sizes, struct hr_sto
 	if (ret->jobs > 1 && changed_ns(&st) < ret->changed_ns)
 		return;
 	ret->changed_ns = changed_ns(&st);
-	hr__name_decode(name, ret->last_job);
+	hr_name_decode(name, ret->last_job);
 }
 
 int hr_store_outline(const char *path, bool sizes, struct hr_store_outline *ret)

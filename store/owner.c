@@ -33,12 +33,12 @@ static int find_owner(void *context, uint64_t offset, uint32_t bytes, const Head
 
 static void search_segment(int dir_fd, uint32_t number, struct owner_search *s)
 {
-	struct hr__source source;
-	struct hr__scan scan = {0};
+	struct hr_source source;
+	struct hr_segment_places scan = {0};
 
-	if (hr__segment_open(dir_fd, number, O_RDONLY, &source) < 0)
+	if (hr_segment_open(dir_fd, number, O_RDONLY, &source) < 0)
 		return;
-	if (hr__segment_scan(&source, find_owner, s, &scan) == 0)
+	if (hr_segment_scan(&source, find_owner, s, &scan) == 0)
 		free(scan.holes);
 	close(source.fd);
 }

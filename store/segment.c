@@ -18,7 +18,7 @@ void hr_segment_name(uint32_t number, char ret[16])
 	snprintf(ret, 16, "%06u.seg", number);
 }
 
-int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *ret)
+int hr_segment_open(int dir_fd, uint32_t number, int flags, struct hr_source *ret)
 {
 	struct stat st;
 	char name[16];
@@ -27,11 +27,11 @@ int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *
 	hr_segment_name(number, name);
 	fd = hr__store_open_stat(dir_fd, name, flags, &st);
 	if (fd >= 0)
-		*ret = (struct hr__source){.fd = fd, .bytes = (uint64_t)st.st_size};
+		*ret = (struct hr_source){.fd = fd, .bytes = (uint64_t)st.st_size};
 	return fd < 0 ? fd : 0;
 }
 
-int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes)
+int hr__source_read(const struct hr_source *s, uint64_t offset, void *buf, size_t bytes)
 {
 	uint8_t *to = buf;
 
@@ -55,7 +55,7 @@ int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size
 	return 0;
 }
 
-int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
+int hr__source_frame(const struct hr_source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret)
 {
 	size_t whole;
@@ -73,12 +73,12 @@ int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes
 	if (r == 0 && (hr_frame_check(buf, bytes, &whole) < 0 || whole != bytes))
 		r = -EBADMSG;
 	if (r == 0)
-		r = hr__frame_unpack(buf, bytes, allocator, ret);
+		r = hr_frame_unpack_into(buf, bytes, allocator, ret);
 	free(buf);
 	return r;
 }
 
-int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret)
+int hr_segment_header(const struct hr_source *s, struct hr_segment_hdr *ret)
 {
 	static const uint8_t magic[] = HR__SEGMENT_MAGIC;
 	struct hr_segment_hdr h;
@@ -97,8 +97,8 @@ int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret)
 	return 0;
 }
 
-int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *h,
-		       struct hr__index *ix, struct hr__frame_entry *ret_paths)
+int hr_segment_footer(const struct hr_source *s, const struct hr_segment_hdr *h,
+		      struct hr_index *ix, struct hr_frame_entry *ret_paths)
 {
 	static const uint8_t magic[] = HR__TRAILER_MAGIC;
 	struct hr_segment_trailer t;
@@ -123,14 +123,14 @@ int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *
 	r = hr__index_unpack(ix, msg, h->first_seq, t.index_offset, ret_paths);
 	headrace__frame__free_unpacked(msg, NULL);
 	if (r < 0)
-		hr__index_done(ix);
+		hr_index_done(ix);
 	return r;
 }
 
 /* ---- scanning -------------------------------------------------------------------------------- */
 
 struct window {
-	const struct hr__source *source;
+	const struct hr_source *source;
 	uint8_t *buf; /* NULL: the source is in memory */
 	size_t room;
 	uint64_t offset;
@@ -195,7 +195,7 @@ static int frame_at(struct window *w, uint64_t offset, const uint8_t **ret, size
 }
 
 /* Returns the number of bytes that are stored. A sparse file may be much longer. */
-static uint64_t stored_bytes(const struct hr__source *s)
+static uint64_t stored_bytes(const struct hr_source *s)
 {
 	struct stat st;
 
@@ -205,7 +205,7 @@ static uint64_t stored_bytes(const struct hr__source *s)
 }
 
 /* Moves *offset over a hole. Returns false if there is no data from there on. */
-static bool skip_hole(const struct hr__source *s, uint64_t *offset)
+static bool skip_hole(const struct hr_source *s, uint64_t *offset)
 {
 	off_t data = s->memory ? (off_t)*offset : lseek(s->fd, (off_t)*offset, SEEK_DATA);
 
@@ -246,7 +246,7 @@ static int next_frame(struct window *w, uint64_t *offset, const uint8_t **ret, s
 	return 0;
 }
 
-static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
+static int note_hole(struct hr_segment_places *scan, uint64_t offset, uint64_t bytes)
 {
 	if (!hr_array_reserve(scan->holes, scan->n_holes, scan->holes_room))
 		return -ENOMEM;
@@ -256,7 +256,7 @@ static int note_hole(struct hr__scan *scan, uint64_t offset, uint64_t bytes)
 
 /* Passes on a frame. If it has a good CRC but cannot be unpacked, it counts as damaged, too. */
 static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_frame *frame,
-		 void *context, struct hr__scan *scan)
+		 void *context, struct hr_segment_places *scan)
 {
 	Headrace__Frame *msg;
 	int r = hr_frame_unpack(buf, bytes, &msg);
@@ -270,18 +270,18 @@ static int visit(const uint8_t *buf, size_t bytes, uint64_t offset, hr__scan_fra
 	return r;
 }
 
-int hr__index_visit(void *index, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
+int hr_index_visit(void *index, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
 	if (msg->body_case == HEADRACE__FRAME__BODY_INDEX) /* an incomplete footer */
 		return 0;
 	return hr__index_add(index, offset, bytes, msg);
 }
 
-int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,
-		     struct hr__scan *ret)
+int hr_segment_scan(const struct hr_source *s, hr__scan_frame *frame, void *context,
+		    struct hr_segment_places *ret)
 {
 	struct window w = {.source = s};
-	struct hr__scan scan = {.end = sizeof(struct hr_segment_hdr)};
+	struct hr_segment_places scan = {.end = sizeof(struct hr_segment_hdr)};
 	uint64_t offset = scan.end;
 	int r = 0;
 

@@ -12,31 +12,31 @@
 
 #include "store/index.h"
 
-struct hr__source {
+struct hr_source {
 	int fd; /* only used if `memory` is NULL */
 	const uint8_t *memory;
 	uint64_t bytes;
 };
 
 /* Opens a segment of a stream. `flags`: O_RDONLY or O_RDWR. The caller closes ret->fd. */
-int hr__segment_open(int dir_fd, uint32_t number, int flags, struct hr__source *ret);
+int hr_segment_open(int dir_fd, uint32_t number, int flags, struct hr_source *ret);
 
 /* Reads bytes. Repeats interrupted and short reads. -ESTALE: the source ends; other -errno. */
-int hr__source_read(const struct hr__source *s, uint64_t offset, void *buf, size_t bytes);
+int hr__source_read(const struct hr_source *s, uint64_t offset, void *buf, size_t bytes);
 
 /* Reads a checked frame into memory of `allocator` (NULL: malloc). -EBADMSG, -ENOMEM, -errno. */
-int hr__source_frame(const struct hr__source *s, uint64_t offset, uint32_t bytes,
+int hr__source_frame(const struct hr_source *s, uint64_t offset, uint32_t bytes,
 		     ProtobufCAllocator *allocator, Headrace__Frame **ret);
 
 /* Reads the header. -EPROTONOSUPPORT. -EBADMSG: not a segment, or shorter than a header. */
-int hr__segment_header(const struct hr__source *s, struct hr_segment_hdr *ret);
+int hr_segment_header(const struct hr_source *s, struct hr_segment_hdr *ret);
 
 /*
  * Fills `ix`, which must be empty. -ENODATA: the segment is not sealed. -EBADMSG: the footer is
  * damaged, so scan the segment. *ret_paths: see hr__index_unpack.
  */
-int hr__segment_footer(const struct hr__source *s, const struct hr_segment_hdr *h,
-		       struct hr__index *ix, struct hr__frame_entry *ret_paths);
+int hr_segment_footer(const struct hr_source *s, const struct hr_segment_hdr *h,
+		      struct hr_index *ix, struct hr_frame_entry *ret_paths);
 
 struct hr__scan_hole {
 	uint64_t offset;
@@ -47,7 +47,7 @@ struct hr__scan_hole {
 typedef int hr__scan_frame(void *context, uint64_t offset, uint32_t bytes,
 			   const Headrace__Frame *msg);
 
-struct hr__scan {
+struct hr_segment_places {
 	struct hr__scan_hole *holes; /* damaged parts that whole frames follow; free() */
 	size_t n_holes, holes_room;
 	uint64_t end; /* end of the last whole frame */
@@ -58,10 +58,10 @@ struct hr__scan {
  * The bytes after `end` are the tail: the segment is torn, or a writer is writing. Returns 0, the
  * result of `frame`, or a read error.
  */
-int hr__segment_scan(const struct hr__source *s, hr__scan_frame *frame, void *context,
-		     struct hr__scan *ret);
+int hr_segment_scan(const struct hr_source *s, hr__scan_frame *frame, void *context,
+		    struct hr_segment_places *ret);
 
-/* A hr__scan_frame that adds each frame to a struct hr__index, except the frames of a footer. */
-hr__scan_frame hr__index_visit;
+/* A hr__scan_frame that adds each frame to a struct hr_index, except the frames of a footer. */
+hr__scan_frame hr_index_visit;
 
 #endif

@@ -61,35 +61,35 @@ int hr_segments_list(int stream_dir_fd, struct hr_segment_file **ret, size_t *re
 
 int hr_segment_first_seq(int stream_dir_fd, uint32_t number, uint64_t *ret)
 {
-	struct hr__source source = {0};
+	struct hr_source source = {0};
 	struct hr_segment_hdr h;
-	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
+	int r = hr_segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
-	r = hr__segment_header(&source, &h);
+	r = hr_segment_header(&source, &h);
 	close(source.fd);
 	if (r == 0)
 		*ret = h.first_seq;
 	return r;
 }
 
-static int read_index(const struct hr__source *source, struct hr__index *ix,
+static int read_index(const struct hr_source *source, struct hr_index *ix,
 		      struct hr_segment_info *ret)
 {
-	struct hr__frame_entry paths;
+	struct hr_frame_entry paths;
 	struct hr_segment_hdr h;
-	struct hr__scan scan = {0};
-	int r = hr__segment_header(source, &h);
+	struct hr_segment_places scan = {0};
+	int r = hr_segment_header(source, &h);
 
 	if (r < 0)
 		return r;
 	ret->first_seq = h.first_seq;
-	r = hr__segment_footer(source, &h, ix, &paths);
+	r = hr_segment_footer(source, &h, ix, &paths);
 	ret->sealed = r == 0;
 	if (r != -ENODATA && r != -EBADMSG)
 		return r;
-	r = hr__segment_scan(source, hr__index_visit, ix, &scan);
+	r = hr_segment_scan(source, hr_index_visit, ix, &scan);
 	ret->damaged = scan.n_holes > 0;
 	free(scan.holes);
 	return r;
@@ -98,10 +98,10 @@ static int read_index(const struct hr__source *source, struct hr__index *ix,
 int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *ret)
 {
 	struct hr_segment_info info = {0};
-	struct hr__index ix = {0};
-	struct hr__source source = {0};
+	struct hr_index ix = {0};
+	struct hr_source source = {0};
 	uint64_t next;
-	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
+	int r = hr_segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
@@ -109,7 +109,7 @@ int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *
 	close(source.fd);
 	next = info.first_seq;
 	for (size_t i = 0; i < ix.n_frames; i++) {
-		const struct hr__frame_entry *f = &ix.frames[i];
+		const struct hr_frame_entry *f = &ix.frames[i];
 
 		if (f->seq == 0 || hr__is_start_copy(f))
 			continue;
@@ -118,7 +118,7 @@ int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *
 		info.kinds |= UINT64_C(1) << (f->kind & 63);
 	}
 	info.last_seq = next - 1;
-	hr__index_done(&ix);
+	hr_index_done(&ix);
 	if (r == 0)
 		*ret = info;
 	return r;
@@ -127,15 +127,15 @@ int hr_segment_info(int stream_dir_fd, uint32_t number, struct hr_segment_info *
 int hr_segment_start(int stream_dir_fd, uint32_t number, Headrace__Frame **ret)
 {
 	const uint64_t at = sizeof(struct hr_segment_hdr);
-	struct hr__source source = {0};
+	struct hr_source source = {0};
 	struct hr_segment_hdr h;
 	struct hr_frame_hdr frame;
 	Headrace__Frame *msg = NULL;
-	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
+	int r = hr_segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
-	r = hr__segment_header(&source, &h);
+	r = hr_segment_header(&source, &h);
 	if (r == 0)
 		r = hr__source_read(&source, at, &frame, sizeof(frame));
 	if (r == 0 && frame.length > START_BYTES_MAX)
@@ -156,12 +156,12 @@ int hr_segment_start(int stream_dir_fd, uint32_t number, Headrace__Frame **ret)
 /* ---- rewriting ------------------------------------------------------------------------------- */
 
 struct rewrite {
-	const struct hr__source *source;
+	const struct hr_source *source;
 	hr_segment_replace *replace;
 	void *context;
 	uint8_t *buf;
 	size_t bytes, room;
-	struct hr__index index;
+	struct hr_index index;
 };
 
 static int segments_put(struct rewrite *w, const void *data, size_t bytes)
@@ -219,15 +219,15 @@ static int rewrite_frame(void *context, uint64_t offset, uint32_t bytes, const H
 static int compose(struct rewrite *w)
 {
 	struct hr_segment_hdr h;
-	struct hr__scan scan = {0};
+	struct hr_segment_places scan = {0};
 	uint8_t *footer = NULL;
 	size_t bytes = 0;
-	int r = hr__segment_header(w->source, &h);
+	int r = hr_segment_header(w->source, &h);
 
 	if (r == 0)
 		r = segments_put(w, &h, sizeof(h));
 	if (r == 0)
-		r = hr__segment_scan(w->source, rewrite_frame, w, &scan);
+		r = hr_segment_scan(w->source, rewrite_frame, w, &scan);
 	free(scan.holes);
 	if (r == 0 && (scan.n_holes > 0 || w->index.n_frames == 0))
 		r = -EBADMSG;
@@ -244,10 +244,10 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 		       void *context, uint64_t *ret_bytes)
 {
 	struct rewrite w = {.replace = replace, .context = context};
-	struct hr__source source = {0};
+	struct hr_source source = {0};
 	struct stat st;
 	char name[16];
-	int r = hr__segment_open(stream_dir_fd, number, O_RDONLY, &source);
+	int r = hr_segment_open(stream_dir_fd, number, O_RDONLY, &source);
 
 	if (r < 0)
 		return r;
@@ -262,7 +262,7 @@ int hr_segment_rewrite(int stream_dir_fd, uint32_t number, hr_segment_replace *r
 	if (r == 0)
 		*ret_bytes = w.bytes;
 	close(source.fd);
-	hr__index_done(&w.index);
+	hr_index_done(&w.index);
 	free(w.buf);
 	return r;
 }

@@ -6,9 +6,9 @@
 
 #include "store/layout.h"
 
-int hr__segment_source(const struct hr__segment *g, struct hr__source *ret)
+int hr__segment_source(const struct hr__segment *g, struct hr_source *ret)
 {
-	struct hr__source source = {.fd = -1, .memory = g->content, .bytes = g->bytes};
+	struct hr_source source = {.fd = -1, .memory = g->content, .bytes = g->bytes};
 
 	if (!source.memory) {
 		source.fd = hr__store_open(g->store, g->name);
@@ -25,7 +25,7 @@ static int read_frame(const struct hr_stream *s, uint32_t frame, ProtobufCAlloca
 {
 	const struct hr_frame_ref *ref;
 	const struct hr__segment *g;
-	struct hr__source source;
+	struct hr_source source;
 	Headrace__Frame *msg;
 	int r;
 

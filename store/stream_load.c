@@ -21,14 +21,14 @@
 /* ---- segments -------------------------------------------------------------------------------- */
 
 /* `growing`: a writer may be writing a frame at the end of the segment. */
-static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
-			const struct hr__source *source, bool growing)
+static int scan_segment(struct hr_catalog *c, struct hr__segment *g, const struct hr_source *source,
+			bool growing)
 {
-	struct hr__scan scan;
-	int r = hr__segment_scan(source, hr__index_visit, &g->index, &scan);
+	struct hr_segment_places scan;
+	int r = hr_segment_scan(source, hr_index_visit, &g->index, &scan);
 
 	if (r < 0) {
-		hr__index_done(&g->index);
+		hr_index_done(&g->index);
 		return r;
 	}
 	for (size_t i = 0; i < scan.n_holes; i++)
@@ -44,7 +44,7 @@ static int scan_segment(struct hr_catalog *c, struct hr__segment *g,
 }
 
 static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
-			      const struct hr__source *source)
+			      const struct hr_source *source)
 {
 	struct hr_segment_hdr h;
 	int r = hr__source_read(source, 0, &h, sizeof(h));
@@ -59,11 +59,11 @@ static int stream_load_refuse(struct hr_catalog *c, const struct hr__segment *g,
 }
 
 /* Returns 1 if the segment was loaded, 0 if it was left out and reported. */
-static int load_segment(struct hr_catalog *c, struct hr__segment *g,
-			const struct hr__source *source, bool growing)
+static int load_segment(struct hr_catalog *c, struct hr__segment *g, const struct hr_source *source,
+			bool growing)
 {
 	struct hr_segment_hdr h;
-	int r = hr__segment_header(source, &h);
+	int r = hr_segment_header(source, &h);
 
 	if (r == -EPROTONOSUPPORT)
 		return stream_load_refuse(c, g, source);
@@ -81,7 +81,7 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g,
 		return r;
 	} else {
 		g->first_seq = h.first_seq;
-		r = hr__segment_footer(source, &h, &g->index, &g->paths);
+		r = hr_segment_footer(source, &h, &g->index, &g->paths);
 		if (r == 0) {
 			g->sealed = true;
 			return 1;
@@ -103,10 +103,10 @@ void hr__stream_folder_close(struct hr__stream_folder *f)
 	f->segment.fd = -1;
 }
 
-int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, struct hr__source *ret)
+int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, struct hr_source *ret)
 {
 	struct hr__segment_file *g = &f->segment;
-	struct hr__source file;
+	struct hr_source file;
 	struct stat st;
 	int r;
 
@@ -120,7 +120,7 @@ int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, str
 		g->whole = false;
 		snprintf(g->name, sizeof(g->name), "%s", name);
 	}
-	file = (struct hr__source){.fd = g->fd, .bytes = g->bytes};
+	file = (struct hr_source){.fd = g->fd, .bytes = g->bytes};
 	if (!g->whole && g->bytes <= sizeof(g->content)) {
 		r = hr__source_read(&file, 0, g->content, g->bytes);
 		if (r < 0)
@@ -132,8 +132,7 @@ int hr__stream_folder_segment(struct hr__stream_folder *f, const char *name, str
 	return 0;
 }
 
-static int keep_content(struct hr_catalog *c, struct hr__segment *g,
-			const struct hr__source *source)
+static int keep_content(struct hr_catalog *c, struct hr__segment *g, const struct hr_source *source)
 {
 	if (!source->memory || c->content_bytes + source->bytes > CONTENT_BYTES_ALL)
 		return 0;
@@ -151,7 +150,7 @@ static int open_segment(struct hr_catalog *c, struct hr__segment *g, struct hr__
 	int r = -ESTALE;
 
 	for (int tries = 0; tries < 3 && r == -ESTALE; tries++) {
-		struct hr__source source;
+		struct hr_source source;
 
 		r = hr__stream_folder_segment(f, file, &source);
 		if (r == 0) {
@@ -268,11 +267,11 @@ static int stream_load_gather(const struct hr__stream *s, struct placed **ret, s
 	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->n_segments; i++) {
-		const struct hr__index *ix = &s->segments[i].index;
+		const struct hr_index *ix = &s->segments[i].index;
 		uint32_t batch = 0;
 
 		for (size_t f = 0; f < ix->n_frames; f++) {
-			const struct hr__frame_entry *e = &ix->frames[f];
+			const struct hr_frame_entry *e = &ix->frames[f];
 			bool events = e->kind == HEADRACE__FRAME__BODY_EVENTS;
 
 			if (e->seq > 0 && !hr__is_start_copy(e))
@@ -499,7 +498,7 @@ static int load_mounts(struct hr_catalog *c, struct hr__stream *s)
 	uint32_t max = 0;
 
 	for (size_t i = 0; i < s->n_segments; i++) {
-		const struct hr__index *ix = &s->segments[i].index;
+		const struct hr_index *ix = &s->segments[i].index;
 
 		for (size_t m = 0; m < ix->n_mounts; m++)
 			if (ix->mounts[m]->id > max && ix->mounts[m]->id <= MOUNT_MAX)
@@ -510,7 +509,7 @@ static int load_mounts(struct hr_catalog *c, struct hr__stream *s)
 		return -ENOMEM;
 	memset(mounts, 0, (max + 1) * sizeof(*mounts));
 	for (size_t i = 0; i < s->n_segments; i++) {
-		const struct hr__index *ix = &s->segments[i].index;
+		const struct hr_index *ix = &s->segments[i].index;
 
 		for (size_t m = 0; m < ix->n_mounts; m++) {
 			if (ix->mounts[m]->id == 0 || ix->mounts[m]->id > max)
@@ -531,7 +530,7 @@ static void sum_up(struct hr__stream *s)
 	uint64_t clock_seq = 0;
 
 	for (size_t i = 0; i < s->n_segments; i++) {
-		const struct hr__index *ix = &s->segments[i].index;
+		const struct hr_index *ix = &s->segments[i].index;
 
 		if (!ix->has_clock || ix->last_seq < clock_seq)
 			continue;
@@ -558,7 +557,7 @@ int hr__stream_finish(struct hr_catalog *c, struct hr__stream *s)
 void hr__stream_free(struct hr__stream *s)
 {
 	for (size_t i = 0; i < s->n_segments; i++)
-		hr__index_done(&s->segments[i].index);
+		hr_index_done(&s->segments[i].index);
 	for (size_t i = 0; i < s->n_kept; i++)
 		headrace__frame__free_unpacked(s->kept[i], NULL);
 	hr__files_free(s->files);

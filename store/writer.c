@@ -105,7 +105,7 @@ void hr__writer_leave_segment(struct hr_writer *w)
 	w->fd = -1;
 	w->other_bytes += w->offset;
 	w->offset = w->room_end = 0;
-	hr__index_done(&w->index);
+	hr_index_done(&w->index);
 }
 
 void hr__writer_reserve(struct hr_writer *w)
@@ -209,10 +209,10 @@ static int open_folder(struct hr_writer *w, int store_fd, const char *store, boo
 {
 	const char *names[3] = {"jobs"};
 	char job[HR__NAME_BYTES], stream[HR__NAME_BYTES];
-	int r = hr__name_encode(id->job, job);
+	int r = hr_name_encode(id->job, job);
 
 	if (r == 0)
-		r = hr__stream_name(id, stream);
+		r = hr_stream_name(id, stream);
 	if (r < 0)
 		return r;
 	names[1] = job;
@@ -262,7 +262,7 @@ static void writer_free(struct hr_writer *w)
 		close(w->lock_fd);
 	if (w->dir_fd >= 0)
 		close(w->dir_fd);
-	hr__index_done(&w->index);
+	hr_index_done(&w->index);
 	hr_arena_free(&w->memory);
 	free(w);
 }
@@ -470,12 +470,12 @@ static int sync_folders(struct hr_writer *w)
 /* Syncs the open segment by the descriptor that wrote it, which reports all write errors. */
 static int sync_segment(const struct hr_writer *w, uint32_t number)
 {
-	struct hr__source source;
+	struct hr_source source;
 	int r;
 
 	if (number == w->number && w->fd >= 0)
 		return fdatasync(w->fd) < 0 ? -errno : 0;
-	r = hr__segment_open(w->dir_fd, number, O_RDONLY, &source);
+	r = hr_segment_open(w->dir_fd, number, O_RDONLY, &source);
 	if (r < 0)
 		return r;
 	r = fdatasync(source.fd) < 0 ? -errno : 0;

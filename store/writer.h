@@ -27,7 +27,7 @@ struct hr_writer {
 	/* number of the last segment that was synced or recovered; 0: none */
 	uint32_t synced_number;
 	uint64_t synced_offset; /* its size at that time; HR__WRITER_WHOLE: it was closed before */
-	struct hr__index index;
+	struct hr_index index;
 	Headrace__StreamStart start;
 	struct hr_arena memory;
 };

@@ -19,9 +19,9 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 }
 
 /* Whether the numbers (seq) of the frames have no gap, as a footer requires. */
-static bool unbroken(const struct hr__index *ix)
+static bool unbroken(const struct hr_index *ix)
 {
-	const struct hr__frame_entry *f = ix->frames;
+	const struct hr_frame_entry *f = ix->frames;
 
 	if (f[0].kind != HEADRACE__FRAME__BODY_STREAM_START)
 		return false;
@@ -32,7 +32,7 @@ static bool unbroken(const struct hr__index *ix)
 }
 
 /* Removes a segment without a whole frame, whose writer died while it made the segment. */
-static int drop_segment(struct hr_writer *w, const struct hr__source *source)
+static int drop_segment(struct hr_writer *w, const struct hr_source *source)
 {
 	char name[16];
 
@@ -45,13 +45,13 @@ static int drop_segment(struct hr_writer *w, const struct hr__source *source)
  * Scans a segment without footer, and cuts its tail. The segment becomes the open one. If it is
  * damaged before the tail, it stays unchanged, and a new segment follows.
  */
-static int recover_segment(struct hr_writer *w, const struct hr__source *source, bool sound_header,
+static int recover_segment(struct hr_writer *w, const struct hr_source *source, bool sound_header,
 			   uint64_t *cut_bytes)
 {
-	struct hr__scan scan = {0};
-	const struct hr__frame_entry *last;
+	struct hr_segment_places scan = {0};
+	const struct hr_frame_entry *last;
 	uint64_t end = 0;
-	int r = hr__segment_scan(source, index_frame, &w->index, &scan);
+	int r = hr_segment_scan(source, index_frame, &w->index, &scan);
 
 	free(scan.holes);
 	if (r < 0 && r != -ECANCELED)
@@ -80,21 +80,21 @@ static int recover_segment(struct hr_writer *w, const struct hr__source *source,
 /* Sets mark and state from the last segment. -ENOENT: it had no whole frame, and was removed. */
 static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 {
-	struct hr__source source = {0};
+	struct hr_source source = {0};
 	struct hr_segment_hdr h;
-	struct hr__frame_entry paths;
+	struct hr_frame_entry paths;
 	bool sound_header = false;
-	int r = hr__segment_open(w->dir_fd, w->number, O_RDWR, &source);
+	int r = hr_segment_open(w->dir_fd, w->number, O_RDWR, &source);
 
 	if (r < 0)
 		return r;
-	r = hr__segment_header(&source, &h);
+	r = hr_segment_header(&source, &h);
 	if (r == 0) {
 		sound_header = true;
-		r = hr__segment_footer(&source, &h, &w->index, &paths);
+		r = hr_segment_footer(&source, &h, &w->index, &paths);
 		if (r == 0)
 			w->mark = w->index.last_seq ? w->index.last_seq : h.first_seq - 1;
-		hr__index_done(&w->index);
+		hr_index_done(&w->index);
 	}
 	if (r == -ENODATA || r == -EBADMSG)
 		r = recover_segment(w, &source, sound_header, cut_bytes);
@@ -159,7 +159,7 @@ int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
 /* Removes segments that began after the last successful sync, and cuts the one before them. */
 static int undo(struct hr_writer *w)
 {
-	struct hr__source source;
+	struct hr_source source;
 	char name[16];
 	int r;
 
@@ -170,7 +170,7 @@ static int undo(struct hr_writer *w)
 	}
 	if (w->number == 0)
 		return 0;
-	r = hr__segment_open(w->dir_fd, w->number, O_RDWR, &source);
+	r = hr_segment_open(w->dir_fd, w->number, O_RDWR, &source);
 	if (r < 0)
 		return r;
 	if (w->synced_offset != HR__WRITER_WHOLE &&

@@ -338,7 +338,7 @@ uint64_t hr_feed_sweep(struct hr_feed *f, uint64_t now_ns, bool all)
 
 int hr_feed_new(struct hr_drain *d, struct hr_probes *probes, struct hr_feed **ret)
 {
-	const struct hr__filter_config defaults = {0};
+	const struct hr_filter_config defaults = {0};
 	struct hr_feed *f = calloc(1, sizeof(*f));
 
 	if (!f)
@@ -352,7 +352,7 @@ int hr_feed_new(struct hr_drain *d, struct hr_probes *probes, struct hr_feed **r
 		hr_feed_free(f);
 		return -ENOMEM;
 	}
-	hr__filter_init(f->filter, &defaults);
+	hr_filter_init(f->filter, &defaults);
 	*ret = f;
 	return 0;
 }

@@ -19,7 +19,7 @@ struct feed_name {
 	uint32_t mode;
 	uint32_t bytes;
 	char *path; /* NULL: the path is not needed */
-	enum hr__verdict verdict;
+	enum hr_verdict verdict;
 	bool written; /* a RECORDS entry has the path */
 };
 
@@ -62,7 +62,7 @@ struct hr_feed {
 	struct hr_probes *probes;
 	/* HR_PROBE_NAMES elements. The index is the lower bits of the name's number. */
 	struct feed_name *names;
-	struct hr__filter *filter;
+	struct hr_filter *filter;
 	bool filter_known;
 	/* Not journaled yet: the loss between a previous daemon's probes and these probes. */
 	bool continued;

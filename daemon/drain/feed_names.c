@@ -129,9 +129,9 @@ static size_t path_of(const struct hr_probe_name *r, size_t bytes, char *path, s
  * memfds are recorded. Client libraries of object stores (hr_unseen_library) are recorded even if a
  * filter excludes them: only their loading shows their use.
  */
-static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
+static enum hr_verdict verdict_of(const struct hr_feed *f, const char *path, size_t bytes)
 {
-	enum hr__verdict verdict;
+	enum hr_verdict verdict;
 	uint32_t kind;
 
 	if (feed_names_begins(path, bytes, "memfd:headrace") ||
@@ -139,7 +139,7 @@ static enum hr__verdict verdict_of(const struct hr_feed *f, const char *path, si
 		return HR__EXCLUDED;
 	if (path[0] != '/')
 		return HR__TRACED;
-	verdict = hr__filter_verdict(f->filter, path, bytes, &kind);
+	verdict = hr_filter_verdict(f->filter, path, bytes, &kind);
 	return verdict == HR__LEFT_OUT && hr_unseen_library(path, bytes) ? HR__TRACED_RUNTIME
 									 : verdict;
 }
@@ -196,16 +196,16 @@ static const char *feed_names_value_of(const char *env, size_t bytes, const char
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r)
 {
 	const char *env = hr__feed_text(r) + r->exe_bytes + r->args_bytes;
-	struct hr__filter_config config;
+	struct hr_filter_config config;
 
 	if (f->filter_known || !feed_names_value_of(env, r->env_bytes, "HEADRACE_SOCKET"))
 		return;
-	config = (struct hr__filter_config){
+	config = (struct hr_filter_config){
 	    .exclude = feed_names_value_of(env, r->env_bytes, "HEADRACE_EXCLUDE"),
 	    .include = feed_names_value_of(env, r->env_bytes, "HEADRACE_INCLUDE"),
 	    .defaults = feed_names_value_of(env, r->env_bytes, "HEADRACE_DEFAULT_EXCLUDE"),
 	    .store = feed_names_value_of(env, r->env_bytes, "HEADRACE_STORE"),
 	};
-	hr__filter_init(f->filter, &config);
+	hr_filter_init(f->filter, &config);
 	f->filter_known = true;
 }

@@ -87,7 +87,7 @@ int hr_spool_stream_open(struct hr_spool *s, const char *folder, struct hr_spool
 	if (!st->folder || o->dir_fd < 0)
 		r = st->folder ? -errno : -ENOMEM;
 	if (!r)
-		r = hr__lock_file(o->dir_fd, HR__SPOOL_SENDER, O_CREAT, &o->sender_fd);
+		r = hr_lock_file(o->dir_fd, HR__SPOOL_SENDER, O_CREAT, &o->sender_fd);
 	if (!r)
 		r = spool_stream_identify(st);
 	if (!r)

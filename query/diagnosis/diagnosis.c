@@ -45,13 +45,13 @@ const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const str
 	const struct hr_qstream *st = &d->q->streams[item->stream];
 	struct hr_file_info info;
 
-	return hr_stream_file(st->s, item->file, false, &info) == 0 ? hr__mount(st, info.mount)
+	return hr_stream_file(st->s, item->file, false, &info) == 0 ? hr_query_mount(st, info.mount)
 								    : NULL;
 }
 
 bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n)
 {
-	return text->value.inlined.length == n && memcmp(hr__string_text(text), bytes, n) == 0;
+	return text->value.inlined.length == n && memcmp(hr_string_text(text), bytes, n) == 0;
 }
 
 int hr_diagnosis_make(struct hr_query *q, const struct hr_scope *scope, struct hr_diagnosis *ret)

@@ -172,7 +172,7 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret)
 
 static const char *text(struct hr_training_job *j, duckdb_string_t s, size_t n)
 {
-	return hr__finding_text(j, "%.*s", (int)n, hr__string_text(&s));
+	return hr__finding_text(j, "%.*s", (int)n, hr_string_text(&s));
 }
 
 static int info_of(const struct hr_training_job *j, const struct hr_item *item,
@@ -183,7 +183,7 @@ static int info_of(const struct hr_training_job *j, const struct hr_item *item,
 
 const char *hr__path_text(struct hr_training_job *j, const uint8_t *path, size_t bytes)
 {
-	duckdb_string_t s = hr__string_of(&j->d->q->pool, path, bytes);
+	duckdb_string_t s = hr_string_of(&j->d->q->pool, path, bytes);
 
 	return text(j, s, s.value.inlined.length);
 }

@@ -203,7 +203,7 @@ static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t 
 {
 	struct hr_frames frames;
 
-	if (hr__regions_read(j->d->q, &j->d->q->streams[stream], &frames) < 0)
+	if (hr_regions_read(j->d->q, &j->d->q->streams[stream], &frames) < 0)
 		return;
 	for (size_t i = 0; i < frames.n && f->object == NULL; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;
@@ -215,7 +215,7 @@ static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t 
 			f->object = saved_path(j, m, &region);
 		}
 	}
-	hr__frames_free(&frames);
+	hr_frames_free(&frames);
 }
 
 static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f)

@@ -44,10 +44,10 @@ static int read_levels(struct hr_training_job *j)
 		struct hr_frames frames = {0};
 		int r;
 
-		r = hr__frames_read(q, &q->streams[i], HEADRACE__FRAME__BODY_LEVELS, &frames);
+		r = hr_frames_read(q, &q->streams[i], HEADRACE__FRAME__BODY_LEVELS, &frames);
 		for (size_t k = 0; r == 0 && k < frames.n; k++)
 			j->counters |= strcmp(frames.list[k]->levels->level, "counters") == 0;
-		hr__frames_free(&frames);
+		hr_frames_free(&frames);
 		if (r < 0)
 			return r;
 	}
@@ -201,7 +201,7 @@ const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
 	va_start(args, format);
 	n = vasprintf(&text, format, args);
 	va_end(args);
-	copy = n >= 0 ? hr__pool_get(&j->d->q->pool, (size_t)n + 1) : NULL;
+	copy = n >= 0 ? hr_pool_get(&j->d->q->pool, (size_t)n + 1) : NULL;
 	if (copy != NULL)
 		memcpy(copy, text, (size_t)n + 1);
 	else

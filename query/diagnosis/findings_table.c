@@ -106,7 +106,7 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 		c->u = number_of(rows, row);
 		break;
 	case HR_FINDINGS_cause:
-		hr__cell_constant(c, hr_finding_name(f->cause));
+		hr_cell_constant(c, hr_finding_name(f->cause));
 		break;
 	case HR_FINDINGS_lost_ns:
 		c->i = (int64_t)(f->lost * 1e9);
@@ -115,33 +115,33 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 		c->i = (int64_t)(f->wall * 1e9);
 		break;
 	case HR_FINDINGS_meaning:
-		hr__cell_constant(c, f->meaning);
+		hr_cell_constant(c, f->meaning);
 		break;
 	case HR_FINDINGS_rank:
 		c->i = f->rank;
 		c->null = f->rank < 0;
 		break;
 	case HR_FINDINGS_whose:
-		hr__cell_constant(c, f->whose);
+		hr_cell_constant(c, f->whose);
 		break;
 	case HR_FINDINGS_object:
-		hr__cell_constant(c, f->object);
+		hr_cell_constant(c, f->object);
 		break;
 	case HR_FINDINGS_mount:
-		hr__cell_constant(c, f->mount);
+		hr_cell_constant(c, f->mount);
 		break;
 	case HR_FINDINGS_place:
-		hr__cell_constant(c, f->place);
+		hr_cell_constant(c, f->place);
 		break;
 	case HR_FINDINGS_worker:
 		c->i = f->worker;
 		c->null = f->worker < 0;
 		break;
 	case HR_FINDINGS_evidence:
-		hr__cell_constant(c, f->evidence);
+		hr_cell_constant(c, f->evidence);
 		break;
 	case HR_FINDINGS_action:
-		hr__cell_constant(c, f->action);
+		hr_cell_constant(c, f->action);
 		break;
 	case HR_FINDINGS_gain_low_ns:
 		c->i = (int64_t)(f->gain_low * 1e9);
@@ -152,14 +152,14 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 		c->null = f->gain_high <= 0;
 		break;
 	case HR_FINDINGS_gain_note:
-		hr__cell_constant(c, f->gain_high > 0 ? f->gain_note : NULL);
+		hr_cell_constant(c, f->gain_high > 0 ? f->gain_note : NULL);
 		break;
 	default:
-		hr__cell_constant(c, f->avoid);
+		hr_cell_constant(c, f->avoid);
 	}
 }
 
-const struct hr_row_kind hr__findings_kind = {
+const struct hr_row_kind hr_findings_kind = {
     .table = HR_TABLE_FINDINGS,
     .of_job = true,
     .parameters = parameters,

@@ -275,7 +275,7 @@ static int64_t end_of_process(const struct hr_life_reader *r, const struct hr_pr
 	int64_t end = INT64_MIN;
 
 	if (p->msg->end_ns != 0)
-		return hr__wall_ns(&r->q->streams[r->stream], p->msg->end_ns);
+		return hr_wall_ns(&r->q->streams[r->stream], p->msg->end_ns);
 	for (size_t i = 0; i < n; i++)
 		end = marks[i].to > end ? marks[i].to : end;
 	return end;
@@ -304,7 +304,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	if (!hr_array_reserve(r->to->list, r->to->n, r->to->room))
 		return -ENOMEM;
 	r->life = &r->to->list[r->to->n++];
-	from = hr__wall_ns(st, p->msg->start_ns);
+	from = hr_wall_ns(st, p->msg->start_ns);
 	to = end_of_process(r, p, marks, n);
 	*r->life = (struct hr_train_life){.stream = r->stream,
 					  .tid = tid,

@@ -149,8 +149,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 {
 	const ProtobufCBinaryData none = {.data = (uint8_t *)""};
 	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : &none;
-	int64_t from = hr__wall_ns(&r->q->streams[r->stream], g->start_ns);
-	int64_t to = hr__end_ns(from, g->dur_ns);
+	int64_t from = hr_wall_ns(&r->q->streams[r->stream], g->start_ns);
+	int64_t to = hr_end_ns(from, g->dur_ns);
 	uint32_t kind = kind_of(m, g);
 	struct hr_mark *mark;
 	bool torch;
@@ -248,7 +248,7 @@ static bool has_loader_wait(const struct hr_mark *marks, size_t n, size_t i)
 int hr__marks_read(struct hr_life_reader *r)
 {
 	struct hr_frames frames;
-	int error = hr__regions_read(r->q, &r->q->streams[r->stream], &frames);
+	int error = hr_regions_read(r->q, &r->q->streams[r->stream], &frames);
 
 	if (error < 0)
 		return error;
@@ -265,7 +265,7 @@ int hr__marks_read(struct hr_life_reader *r)
 			error = add_mark(r, m, &region);
 		}
 	}
-	hr__frames_free(&frames);
+	hr_frames_free(&frames);
 	if (r->n_marks > 0)
 		qsort(r->marks, r->n_marks, sizeof(*r->marks), by_process_and_time);
 	for (size_t i = 0; i < r->n_marks; i++)

@@ -290,10 +290,10 @@ static void sums_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 		c->null = !of_step;
 		break;
 	case HR_PARTS_phase:
-		hr__cell_constant(c, of_step ? hr_phase_name(at->phase) : NULL);
+		hr_cell_constant(c, of_step ? hr_phase_name(at->phase) : NULL);
 		break;
 	case HR_PARTS_part:
-		hr__cell_constant(c, hr_part_name(at->part));
+		hr_cell_constant(c, hr_part_name(at->part));
 		break;
 	case HR_PARTS_start_ns:
 		c->i = at->start_ns;
@@ -306,7 +306,7 @@ static void sums_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 	}
 }
 
-const struct hr_row_kind hr__part_sums_kind = {
+const struct hr_row_kind hr_part_sums_kind = {
     .table = HR_TABLE_PARTS,
     .function = "hr_part_sums",
     .many = true,

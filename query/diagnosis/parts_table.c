@@ -66,10 +66,10 @@ static void parts_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		c->null = p->loader == UINT64_MAX;
 		break;
 	case HR_PARTS_phase:
-		hr__cell_constant(c, hr_phase_name(p->phase));
+		hr_cell_constant(c, hr_phase_name(p->phase));
 		break;
 	case HR_PARTS_part:
-		hr__cell_constant(c, hr_part_name(p->part));
+		hr_cell_constant(c, hr_part_name(p->part));
 		break;
 	case HR_PARTS_start_ns:
 		c->i = p->start_ns;
@@ -79,7 +79,7 @@ static void parts_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 	}
 }
 
-const struct hr_row_kind hr__parts_kind = {
+const struct hr_row_kind hr_parts_kind = {
     .table = HR_TABLE_PARTS,
     .many = true,
     .gather = parts_gather,

@@ -53,18 +53,18 @@ static bool choose(const struct hr_rows *rows, const struct hr_diagnosis *d, str
 	ns = hr_longest_ns(wait);
 	if (__builtin_sub_overflow(wait->from, ns / 2, &ret->from))
 		ret->from = INT64_MIN;
-	ret->to = hr__end_ns(wait->to, (uint64_t)ns);
+	ret->to = hr_end_ns(wait->to, (uint64_t)ns);
 	return true;
 }
 
 static bool is_chosen(const struct hr_rows *rows, const struct selection *selection,
 		      const struct hr_region *g)
 {
-	int64_t start = hr__wall_ns(rows->st, g->start_ns);
+	int64_t start = hr_wall_ns(rows->st, g->start_ns);
 
 	if (selection->checkpoints)
 		return g->kind == HR_REGION_CHECKPOINT;
-	return start < selection->to && hr__end_ns(start, g->dur_ns) > selection->from;
+	return start < selection->to && hr_end_ns(start, g->dur_ns) > selection->from;
 }
 
 static int chosen_gather(struct hr_rows *rows, uint64_t want)
@@ -82,11 +82,11 @@ static int chosen_gather(struct hr_rows *rows, uint64_t want)
 		return r;
 	c->all = (struct hr_rows){.q = rows->q, .st = rows->st};
 	c->gathered = true;
-	r = hr__regions_kind.gather(&c->all, want);
+	r = hr_regions_kind.gather(&c->all, want);
 	for (size_t i = 0; r == 0 && i < c->all.n; i++) {
 		struct hr_region g;
 
-		hr__regions_row(&c->all, i, &g);
+		hr_regions_row(&c->all, i, &g);
 		if (!is_chosen(rows, &selection, &g))
 			continue;
 		if (!hr_array_reserve(c->list, c->n, c->room))
@@ -104,7 +104,7 @@ static void chosen_done(struct hr_rows *rows)
 	if (c == NULL)
 		return;
 	if (c->gathered)
-		hr__regions_kind.done(&c->all);
+		hr_regions_kind.done(&c->all);
 	free(c->list);
 	free(c);
 	rows->data = NULL;
@@ -114,7 +114,7 @@ static uint64_t chosen_proc(const struct hr_rows *rows, size_t row)
 {
 	const struct chosen_rows *c = rows->data;
 
-	return hr__regions_kind.proc(&c->all, c->list[row]);
+	return hr_regions_kind.proc(&c->all, c->list[row]);
 }
 
 static void chosen_cell(const struct hr_rows *rows, size_t row, unsigned column,
@@ -122,10 +122,10 @@ static void chosen_cell(const struct hr_rows *rows, size_t row, unsigned column,
 {
 	const struct chosen_rows *c = rows->data;
 
-	hr__regions_kind.cell(&c->all, c->list[row], column, ret);
+	hr_regions_kind.cell(&c->all, c->list[row], column, ret);
 }
 
-const struct hr_row_kind hr__regions_of_kind = {
+const struct hr_row_kind hr_regions_of_kind = {
     .table = HR_TABLE_REGIONS,
     .function = "hr_regions_of",
     .parameters = parameters,

@@ -278,8 +278,7 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		c->null = r->refusal != HR_REPLAY_OK || r->doubt != HR_REPLAY_OK;
 		break;
 	case HR_REPLAYS_doubt:
-		hr__cell_constant(c,
-				  refusals[r->refusal == HR_REPLAY_OK ? r->doubt : HR_REPLAY_OK]);
+		hr_cell_constant(c, refusals[r->refusal == HR_REPLAY_OK ? r->doubt : HR_REPLAY_OK]);
 		break;
 	case HR_REPLAYS_low_ns:
 		c->i = (int64_t)(r->low * 1e9);
@@ -290,11 +289,11 @@ static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		c->null = r->refusal != HR_REPLAY_OK;
 		break;
 	default:
-		hr__cell_constant(c, refusals[r->refusal]);
+		hr_cell_constant(c, refusals[r->refusal]);
 	}
 }
 
-const struct hr_row_kind hr__replays_kind = {
+const struct hr_row_kind hr_replays_kind = {
     .table = HR_TABLE_REPLAYS,
     .parameters = parameters,
     .check = replay_check,

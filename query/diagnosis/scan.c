@@ -315,7 +315,7 @@ static int scan_batch(struct hr_op_scan *s, struct hr_scan_worker *w,
 	int r = hr_batch_read(&w->reader, st->s, batch, hr_batch_needed(batch, want), &c);
 
 	if (r < 0)
-		return hr__query_damage(w->q, st, batch->frame, r);
+		return hr_query_damage(w->q, st, batch->frame, r);
 	for (uint32_t first = 0, end; r == 0 && first < c.count; first = end) {
 		end = first + 1;
 		while (end < c.count && c.task[end] == c.task[first])

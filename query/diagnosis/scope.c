@@ -15,21 +15,21 @@ static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 {
 	const struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
-	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &frames);
+	int r = hr_frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &frames);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < frames.n; i++) {
 		const Headrace__JobEvent *e = frames.list[i]->job;
-		int64_t start = e->start_ns != 0 ? hr__wall_ns(st, e->start_ns) : 0;
-		int64_t end = e->end_ns != 0 ? hr__wall_ns(st, e->end_ns) : 0;
+		int64_t start = e->start_ns != 0 ? hr_wall_ns(st, e->start_ns) : 0;
+		int64_t end = e->end_ns != 0 ? hr_wall_ns(st, e->end_ns) : 0;
 
 		t->start = start != 0 && (t->start == 0 || start < t->start) ? start : t->start;
 		t->end = end > t->end ? end : t->end;
 	}
 	t->runs |= st->state == HR_STREAM_RUNNING;
 	t->silent |= st->state == HR_STREAM_SILENT;
-	hr__frames_free(&frames);
+	hr_frames_free(&frames);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static void waits_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		cell_or_null(c, hr_block_loader(w->life, w->piece), UINT64_MAX);
 		break;
 	case HR_WAITS_phase:
-		hr__cell_constant(c, hr_phase_name(w->piece->phase));
+		hr_cell_constant(c, hr_phase_name(w->piece->phase));
 		break;
 	case HR_WAITS_batch:
 		cell_or_null(c, w->batch, UINT64_MAX);
@@ -104,14 +104,14 @@ static void waits_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		cell_or_null(c, w->maker_tid, 0);
 		break;
 	case HR_WAITS_part:
-		hr__cell_constant(c, hr_part_name(w->part));
+		hr_cell_constant(c, hr_part_name(w->part));
 		break;
 	default:
 		c->u = w->ns;
 	}
 }
 
-const struct hr_row_kind hr__waits_kind = {
+const struct hr_row_kind hr_waits_kind = {
     .table = HR_TABLE_WAITS,
     .many = true,
     .parameters = parameters,

@@ -286,7 +286,7 @@ int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 	if (r == 0)
 		r = check_ends(w, batch->last_ns);
 	if (r < 0)
-		return hr__query_damage(q, st, ref->frame, r);
+		return hr_query_damage(q, st, ref->frame, r);
 	if (lanes->during != NULL)
 		busy_batch_count(lanes, q, batch->stream, &c, w);
 	return make_pieces(w, ret);

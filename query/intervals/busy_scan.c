@@ -54,7 +54,7 @@ static void busy_scan_bind(duckdb_bind_info info)
 	char *by = hr__busy_parameter(info, "by");
 	struct hr_busy_args *a = calloc(1, sizeof(*a));
 
-	hr__table_bind(info, &table);
+	hr_table_bind(info, &table);
 	if (a == NULL)
 		hr_duckdb.bind_set_error(info, "out of memory");
 	else if (!parse_by(by != NULL ? by : DEFAULT_BY, &a->by))
@@ -70,7 +70,7 @@ static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsign
 {
 	const char *name = by & HR_BUSY_CLASS ? hr_class_name((uint8_t) class) : NULL;
 
-	hr__out_text(out, k, hr__string(name, name != NULL ? strlen(name) : 0), name == NULL);
+	hr_out_text(out, k, hr_string(name, name != NULL ? strlen(name) : 0), name == NULL);
 }
 
 static const size_t row_numbers[COLUMNS] = {
@@ -86,32 +86,32 @@ static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsig
 
 	switch (column) {
 	case COLUMN_cluster:
-		hr__out_text(out, k, row->st->cluster, false);
+		hr_out_text(out, k, row->st->cluster, false);
 		break;
 	case COLUMN_job:
-		hr__out_text(out, k, row->st->job, false);
+		hr_out_text(out, k, row->st->job, false);
 		break;
 	case COLUMN_attempt:
-		hr__out_number(out, k, row->st->s->attempt, false);
+		hr_out_number(out, k, row->st->s->attempt, false);
 		break;
 	case COLUMN_node:
-		hr__out_text(out, k, row->st->node, !(use->by & HR_BUSY_NODE));
+		hr_out_text(out, k, row->st->node, !(use->by & HR_BUSY_NODE));
 		break;
 	case COLUMN_proc:
-		hr__out_number(out, k, row->proc, row->proc == 0);
+		hr_out_number(out, k, row->proc, row->proc == 0);
 		break;
 	case COLUMN_rank:
-		hr__out_number(out, k, (uint64_t)row->rank, row->rank < 0);
+		hr_out_number(out, k, (uint64_t)row->rank, row->rank < 0);
 		break;
 	case COLUMN_worker:
-		hr__out_number(out, k, (uint64_t)row->worker, row->worker < 0);
+		hr_out_number(out, k, (uint64_t)row->worker, row->worker < 0);
 		break;
 	case COLUMN_class:
 		put_class(out, k, row->class, use->by);
 		break;
 	default:
-		hr__out_number(
-		    out, k, *(const uint64_t *)((const char *)data + row_numbers[column]), false);
+		hr_out_number(out, k, *(const uint64_t *)((const char *)data + row_numbers[column]),
+			      false);
 	}
 }
 
@@ -132,7 +132,7 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 	return n;
 }
 
-int hr__busy_register(struct hr_query *q)
+int hr_busy_register(struct hr_query *q)
 {
 	static const struct hr_busy_table busy = {COLUMNS, sizeof(struct hr_busy_row),
 						  busy_scan_start, rows, busy_scan_put};

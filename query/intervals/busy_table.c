@@ -178,7 +178,7 @@ static void busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
 
 		if (column == table->n_columns)
 			continue;
-		out = hr__out(hr_duckdb.data_chunk_get_vector(output, i));
+		out = hr_query_out_of(hr_duckdb.data_chunk_get_vector(output, i));
 		for (size_t k = 0; k < n; k++)
 			table->put(use, w->rows + (w->at + k) * table->row_size, column, k, &out);
 	}
@@ -191,10 +191,10 @@ int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_f
 {
 	const struct hr_table_function f = {bind, busy_table_init, busy_table_init_worker,
 					    busy_table_scan, parameters};
-	struct busy_bound *bound = hr__pool_get(&q->pool, sizeof(*bound));
+	struct busy_bound *bound = hr_pool_get(&q->pool, sizeof(*bound));
 
 	if (bound == NULL)
 		return -ENOMEM;
 	*bound = (struct busy_bound){q, table};
-	return hr__table_register(q, name, bound, &f);
+	return hr_table_register(q, name, bound, &f);
 }

@@ -42,13 +42,13 @@ void hr__during_free(struct hr_during *d)
 static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t stream,
 		      const struct hr_region *region)
 {
-	int64_t start = hr__wall_ns(st, region->start_ns);
+	int64_t start = hr_wall_ns(st, region->start_ns);
 	int r = hr_array_reserve(d->rows, d->n_rows, d->rows_room) ? 0 : -ENOMEM;
 
 	if (r < 0)
 		return r;
 	d->rows[d->n_rows++] = (struct hr_during_row){
-	    stream, 0, *region, start, hr__end_ns(start, region->dur_ns), 0, 0};
+	    stream, 0, *region, start, hr_end_ns(start, region->dur_ns), 0, 0};
 	return 0;
 }
 
@@ -61,7 +61,7 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 
 	if (!hr__busy_stream_has(st->s, args->rank))
 		return 0;
-	r = hr__regions_read(q, st, &frames);
+	r = hr_regions_read(q, st, &frames);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < frames.n; i++) {
@@ -79,7 +79,7 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 				r = add_region(d, st, stream, &region);
 		}
 	}
-	hr__frames_free(&frames);
+	hr_frames_free(&frames);
 	return r;
 }
 

@@ -65,7 +65,7 @@ static void during_scan_bind(duckdb_bind_info info)
 	char *kind = hr__busy_parameter(info, "kind");
 	struct args *a = calloc(1, sizeof(*a));
 
-	hr__table_bind(info, &table);
+	hr_table_bind(info, &table);
 	hr_duckdb.bind_set_cardinality(info, GUESSED_ROWS, false);
 	if (a == NULL)
 		hr_duckdb.bind_set_error(info, "out of memory");
@@ -86,13 +86,13 @@ static void put_stream(const struct hr_busy_use *use, const struct hr_during_row
 	const struct hr_qstream *st = &use->q->streams[row->stream];
 
 	if (column == COLUMN_attempt)
-		hr__out_number(out, k, st->s->attempt, false);
+		hr_out_number(out, k, st->s->attempt, false);
 	else
-		hr__out_text(out, k,
-			     column == COLUMN_cluster ? st->cluster
-			     : column == COLUMN_job   ? st->job
-						      : st->node,
-			     false);
+		hr_out_text(out, k,
+			    column == COLUMN_cluster ? st->cluster
+			    : column == COLUMN_job   ? st->job
+						     : st->node,
+			    false);
 }
 
 static void put_region(const struct hr_busy_use *use, const struct hr_during_row *row,
@@ -106,36 +106,36 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	switch (column) {
 	case COLUMN_proc:
 		proc = hr_stream_proc(use->q->streams[row->stream].s, g->proc);
-		hr__out_number(out, k, proc, proc == 0);
+		hr_out_number(out, k, proc, proc == 0);
 		break;
 	case COLUMN_rank:
-		hr__out_number(out, k, (uint64_t)keys->list[row->key].rank,
-			       keys->list[row->key].rank < 0);
+		hr_out_number(out, k, (uint64_t)keys->list[row->key].rank,
+			      keys->list[row->key].rank < 0);
 		break;
 	case COLUMN_tid:
-		hr__out_number(out, k, g->tid, g->tid == 0);
+		hr_out_number(out, k, g->tid, g->tid == 0);
 		break;
 	case COLUMN_kind:
-		hr__out_text(out, k, hr__string(kind, strlen(kind)), false);
+		hr_out_text(out, k, hr_string(kind, strlen(kind)), false);
 		break;
 	case COLUMN_depth:
-		hr__out_number(out, k, g->depth, false);
+		hr_out_number(out, k, g->depth, false);
 		break;
 	case COLUMN_open:
-		hr__out_number(out, k, g->open, false);
+		hr_out_number(out, k, g->open, false);
 		break;
 	case COLUMN_count:
-		hr__out_number(out, k, g->count, false);
+		hr_out_number(out, k, g->count, false);
 		break;
 	case COLUMN_start_ns:
-		hr__out_number(out, k, (uint64_t)row->start_ns, false);
+		hr_out_number(out, k, (uint64_t)row->start_ns, false);
 		break;
 	case COLUMN_dur_ns:
-		hr__out_number(out, k, g->dur_ns, false);
+		hr_out_number(out, k, g->dur_ns, false);
 		break;
 	default:
-		hr__out_number(out, k, column == COLUMN_step ? g->step : g->epoch,
-			       (column == COLUMN_step ? g->step : g->epoch) == HR_REGION_UNKNOWN);
+		hr_out_number(out, k, column == COLUMN_step ? g->step : g->epoch,
+			      (column == COLUMN_step ? g->step : g->epoch) == HR_REGION_UNKNOWN);
 	}
 }
 
@@ -163,7 +163,7 @@ static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *r
 	default:
 		value = to->busy_ns - from->busy_ns;
 	}
-	hr__out_number(out, k, value, row->region.count > 1);
+	hr_out_number(out, k, value, row->region.count > 1);
 }
 
 static void during_scan_put(const struct hr_busy_use *use, const void *data, unsigned column,
@@ -200,7 +200,7 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 	return n;
 }
 
-int hr__during_register(struct hr_query *q)
+int hr_during_register(struct hr_query *q)
 {
 	static const struct hr_busy_table during = {COLUMNS, sizeof(struct hr_during_row),
 						    during_scan_start, rows, during_scan_put};

@@ -22,7 +22,7 @@ static pthread_once_t op_once = PTHREAD_ONCE_INIT;
 
 static duckdb_string_t constant(const char *text)
 {
-	return text != NULL ? hr__string(text, strlen(text)) : hr__string(NULL, 0);
+	return text != NULL ? hr_string(text, strlen(text)) : hr_string(NULL, 0);
 }
 
 static void make_op_texts(void)
@@ -252,7 +252,7 @@ static void emit_start_ns(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *start_ns = j->e->c.start_ns;
-	uint64_t wall_ns = (uint64_t)hr__wall_ns(j->e->st, 0);
+	uint64_t wall_ns = (uint64_t)hr_wall_ns(j->e->st, 0);
 	int64_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++)
@@ -263,7 +263,7 @@ static void emit_end_ns(const struct emit_job *j)
 {
 	const uint32_t *rows = j->rows;
 	const uint64_t *start_ns = j->e->c.start_ns, *dur_ns = j->e->c.dur_ns;
-	uint64_t wall_ns = (uint64_t)hr__wall_ns(j->e->st, 0);
+	uint64_t wall_ns = (uint64_t)hr_wall_ns(j->e->st, 0);
 	int64_t *to = j->out->data;
 
 	for (uint32_t k = 0, n = j->n; k < n; k++)

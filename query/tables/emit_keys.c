@@ -56,7 +56,7 @@ static void emit_nulls(uint32_t n, enum hr_sql_type type, duckdb_vector vector)
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector)
 {
-	enum hr_sql_type type = hr__tables[HR_TABLE_EVENTS].columns[column].type;
+	enum hr_sql_type type = hr_tables[HR_TABLE_EVENTS].columns[column].type;
 	union {
 		duckdb_string_t text;
 		int64_t number;
@@ -72,7 +72,7 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 		return;
 	}
 	if (type == HR_SQL_VARCHAR)
-		value = hr_duckdb.create_varchar_length(hr__string_text(&cell.text),
+		value = hr_duckdb.create_varchar_length(hr_string_text(&cell.text),
 							cell.text.value.inlined.length);
 	else if (type == HR_SQL_UBIGINT)
 		value = hr_duckdb.create_uint64(cell.id);

@@ -91,7 +91,7 @@ static void events_bind(duckdb_bind_info info)
 	struct hr_query *q = hr_duckdb.bind_get_extra_info(info);
 	uint64_t rows = 0;
 
-	hr__table_bind(info, &hr__tables[HR_TABLE_EVENTS]);
+	hr_table_bind(info, &hr_tables[HR_TABLE_EVENTS]);
 	for (size_t i = 0; i < q->n_streams; i++) {
 		for (uint32_t b = 0; b < q->streams[i].s->n_batches; b++)
 			rows += q->streams[i].s->batches[b].count;
@@ -362,7 +362,7 @@ static int events_load(const struct events_scan *s, struct events_worker *w, str
 	w->group = w->at = w->groups->n_groups = 0;
 	w->emit.st = st;
 	if (ref->count > HR_BATCH_EVENTS) /* the index of a segment may be damaged */
-		return hr__query_damage(s->q, st, ref->frame, -EBADMSG);
+		return hr_query_damage(s->q, st, ref->frame, -EBADMSG);
 	if (s->want == 0 && s->keys == 0) { /* count(*): the rows have no columns */
 		w->groups->n_groups = 1;
 		w->groups->groups[0] = (struct hr_group){.n = ref->count};
@@ -379,7 +379,7 @@ static int events_load(const struct events_scan *s, struct events_worker *w, str
 				    s->shows_flags ? s->want : hr_batch_needed(ref, s->want),
 				    &w->emit.c);
 	if (r < 0)
-		return hr__query_damage(s->q, st, ref->frame, r);
+		return hr_query_damage(s->q, st, ref->frame, r);
 	r = hr__names_need(s->q, st, s->names);
 	if (r == 0)
 		r = hr__emit_files(&w->emit);
@@ -408,7 +408,7 @@ static void emit_columns(const struct events_scan *s, const struct events_worker
 			hr__emit_constant(&w->emit, column, group->row, n, vector);
 			continue;
 		}
-		out = hr__out(vector);
+		out = hr_query_out_of(vector);
 		hr__emit_column(&w->emit, column, g->rows + group->first + w->at, n, &out);
 	}
 }
@@ -443,10 +443,10 @@ static void scan_chunk(duckdb_function_info info, duckdb_data_chunk output)
 	}
 }
 
-int hr__events_register(struct hr_query *q)
+int hr_events_register(struct hr_query *q)
 {
 	static const struct hr_table_function events = {events_bind, events_init, init_worker,
 							scan_chunk, NULL};
 
-	return hr__table_register(q, "hr_events", q, &events);
+	return hr_table_register(q, "hr_events", q, &events);
 }

@@ -46,7 +46,7 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 			c->s = names->patterns[names->pattern[file]];
 		break;
 	case HR_FILE_RECORDS_scope:
-		hr__cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
+		hr_cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
 		break;
 	case HR_FILE_RECORDS_mount:
 		hr__cell_mount(st, names->mount[file], false, c);
@@ -78,7 +78,7 @@ static void file_records_cell(const struct hr_rows *rows, size_t row, unsigned c
 	}
 	switch (column) {
 	case HR_FILE_RECORDS_api:
-		hr__cell_constant(c, hr_api_name(first->api));
+		hr_cell_constant(c, hr_api_name(first->api));
 		break;
 	case HR_FILE_RECORDS_max_read_ns:
 		c->u = hr_sums_max(e, n, offsetof(Headrace__FileRecord, max_read_ns));

@@ -44,7 +44,7 @@ static int read_times(struct hr_rows *rows, struct files *f)
 	f->last_ns = calloc(n, sizeof(*f->last_ns));
 	if (f->first_ns == NULL || f->last_ns == NULL)
 		return -ENOMEM;
-	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_FILE_RECORDS, &frames);
+	r = hr_frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_FILE_RECORDS, &frames);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < frames.n; i++) {
@@ -53,7 +53,7 @@ static int read_times(struct hr_rows *rows, struct files *f)
 		for (size_t k = 0; k < batch->n_rows; k++)
 			files_note(f, rows->st->s, batch->rows[k]);
 	}
-	hr__frames_free(&frames);
+	hr_frames_free(&frames);
 	return 0;
 }
 
@@ -105,7 +105,7 @@ static void files_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		hr__cell_wall(c, rows->st, f->last_ns[i]);
 		break;
 	case HR_FILES_scope:
-		hr__cell_constant(c, names->scope[i] != 0 ? "runtime" : "data");
+		hr_cell_constant(c, names->scope[i] != 0 ? "runtime" : "data");
 		break;
 	default:
 		c->u = names->hash[i];

@@ -23,15 +23,15 @@ struct hr_pool {
 	pthread_mutex_t lock;
 	struct hr_arena arena;
 };
-void hr__pool_init(struct hr_pool *p);
-void hr__pool_done(struct hr_pool *p);
-void *hr__pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
+void hr_pool_init(struct hr_pool *p);
+void hr_pool_done(struct hr_pool *p);
+void *hr_pool_get(struct hr_pool *p, size_t bytes); /* NULL: out of memory */
 
 /*
  * Makes a string for DuckDB. A text of up to 12 bytes is copied into it. A longer text is not
  * copied, so it must stay valid.
  */
-static inline duckdb_string_t hr__string(const char *text, size_t n)
+static inline duckdb_string_t hr_string(const char *text, size_t n)
 {
 	duckdb_string_t s = {0};
 
@@ -46,7 +46,7 @@ static inline duckdb_string_t hr__string(const char *text, size_t n)
 	return s;
 }
 
-static inline const char *hr__string_text(const duckdb_string_t *s)
+static inline const char *hr_string_text(const duckdb_string_t *s)
 {
 	return s->value.inlined.length <= sizeof(s->value.inlined.inlined)
 		   ? s->value.inlined.inlined
@@ -58,13 +58,13 @@ static inline const char *hr__string_text(const duckdb_string_t *s)
  * bytes are escaped (common/text.h), in a copy in the pool. If memory is short, the string is
  * empty: DuckDB then reports the failure.
  */
-duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n);
-static inline duckdb_string_t hr__string_ofz(struct hr_pool *pool, const char *text)
+duckdb_string_t hr_string_of(struct hr_pool *pool, const void *bytes, size_t n);
+static inline duckdb_string_t hr_string_ofz(struct hr_pool *pool, const char *text)
 {
-	return hr__string_of(pool, text, text != NULL ? strlen(text) : 0);
+	return hr_string_of(pool, text, text != NULL ? strlen(text) : 0);
 }
 
-/* Returns a copy of the text, escaped like by hr__string_of. */
+/* Returns a copy of the text, escaped like by hr_string_of. */
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text);
 
 /* ---- streams ---- */
@@ -119,7 +119,7 @@ struct hr_qstream {
  * callers wait until the arrays exist. Returns 0 or -ENOMEM.
  */
 int hr__names_need(struct hr_query *q, struct hr_qstream *st, unsigned parts);
-void hr__names_done(struct hr_query_names *names);
+void hr_query_names_done(struct hr_query_names *names);
 
 /*
  * Finds the files whose path is in the set. *ret_bits is a malloc'ed bitmap: bit i % 8 of byte i /
@@ -128,13 +128,13 @@ void hr__names_done(struct hr_query_names *names);
 int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 		    const struct hr_prune_set *paths, uint8_t **ret_bits);
 
-static inline int64_t hr__wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
+static inline int64_t hr_wall_ns(const struct hr_qstream *st, uint64_t boot_ns)
 {
 	return hr_stream_real_ns(st->s, boot_ns);
 }
 
 /* Returns the end of a region. A damaged store can contain any time, so the sum may not fit. */
-static inline int64_t hr__end_ns(int64_t start_ns, uint64_t dur_ns)
+static inline int64_t hr_end_ns(int64_t start_ns, uint64_t dur_ns)
 {
 	int64_t end;
 
@@ -189,7 +189,7 @@ enum hr_sql_table_id {
 #undef X
 	    HR_TABLE_END
 };
-extern const struct hr_sql_table hr__tables[HR_TABLE_END];
+extern const struct hr_sql_table hr_tables[HR_TABLE_END];
 
 /* How many first columns all tables share, and how many all tables with process columns share. */
 enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
@@ -227,15 +227,15 @@ struct hr_query {
  * Counts an unreadable frame for the notes, once, and returns 0. -ENOMEM is no damage: only returns
  * it. Any thread may call it.
  */
-int hr__query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
+int hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /* Register hr_events(), hr_busy(), hr_during() and the functions of rows.c. Return 0 or -EIO. */
-int hr__events_register(struct hr_query *q);
-int hr__busy_register(struct hr_query *q);
-int hr__during_register(struct hr_query *q);
-int hr__rows_register(struct hr_query *q);
+int hr_events_register(struct hr_query *q);
+int hr_busy_register(struct hr_query *q);
+int hr_during_register(struct hr_query *q);
+int hr_rows_register(struct hr_query *q);
 
-void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
+void hr_table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
 
 /* The callbacks of a table function. `bind` gets the argument `extra`. Returns 0 or -EIO. */
 struct hr_table_function {
@@ -245,8 +245,8 @@ struct hr_table_function {
 	/* Names of the parameters, all VARCHAR, and then NULL. NULL: no parameters. */
 	const char *const *parameters;
 };
-int hr__table_register(struct hr_query *q, const char *name, void *extra,
-		       const struct hr_table_function *table);
+int hr_table_register(struct hr_query *q, const char *name, void *extra,
+		      const struct hr_table_function *table);
 
 /* ---- cells ---- */
 struct hr_query_out {
@@ -255,7 +255,7 @@ struct hr_query_out {
 	uint64_t *validity; /* NULL: no row is NULL so far */
 };
 
-static inline struct hr_query_out hr__out(duckdb_vector vector)
+static inline struct hr_query_out hr_query_out_of(duckdb_vector vector)
 {
 	return (struct hr_query_out){vector, hr_duckdb.vector_get_data(vector), NULL};
 }
@@ -269,14 +269,14 @@ static inline void hr__out_null(struct hr_query_out *o, size_t row)
 	o->validity[row / 64] &= ~(UINT64_C(1) << (row % 64));
 }
 
-static inline void hr__out_text(struct hr_query_out *o, size_t row, duckdb_string_t text, bool null)
+static inline void hr_out_text(struct hr_query_out *o, size_t row, duckdb_string_t text, bool null)
 {
 	((duckdb_string_t *)o->data)[row] = text;
 	if (null)
 		hr__out_null(o, row);
 }
 
-static inline void hr__out_number(struct hr_query_out *o, size_t row, uint64_t number, bool null)
+static inline void hr_out_number(struct hr_query_out *o, size_t row, uint64_t number, bool null)
 {
 	((uint64_t *)o->data)[row] = number;
 	if (null)

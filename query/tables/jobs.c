@@ -55,8 +55,8 @@ static void take_text(struct hr_query *q, duckdb_string_t *to, const char *text)
 static void take_event(struct hr_query *q, struct listed_job *job, const struct hr_qstream *st,
 		       const Headrace__JobEvent *e)
 {
-	int64_t start = e->start_ns != 0 ? hr__wall_ns(st, e->start_ns) : 0;
-	int64_t end = e->end_ns != 0 ? hr__wall_ns(st, e->end_ns) : 0;
+	int64_t start = e->start_ns != 0 ? hr_wall_ns(st, e->start_ns) : 0;
+	int64_t end = e->end_ns != 0 ? hr_wall_ns(st, e->end_ns) : 0;
 
 	take_text(q, &job->array_job, e->array_job);
 	take_text(q, &job->array_task, e->array_task);
@@ -83,17 +83,17 @@ static int take_stream(struct hr_query *q, struct listed_job *job, const struct 
 
 	if (st->s->added_to != NULL) /* it belongs to a job, which does not depend on it */
 		return 0;
-	r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &events);
+	r = hr_frames_read(q, st, HEADRACE__FRAME__BODY_JOB, &events);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < events.n; i++)
 		take_event(q, job, st, events.list[i]->job);
-	hr__frames_free(&events);
+	hr_frames_free(&events);
 	if (!job->uid_known && st->s->uid_known) {
 		job->uid = st->s->uid;
 		job->uid_known = true;
 	}
-	r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
+	r = hr_frames_read(q, st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ends.n; i++) {
@@ -102,7 +102,7 @@ static int take_stream(struct hr_query *q, struct listed_job *job, const struct 
 		job->killed |= strcmp(state, STATE_KILLED) == 0;
 		job->failed |= strcmp(state, STATE_FAILED) == 0;
 	}
-	hr__frames_free(&ends);
+	hr_frames_free(&ends);
 	job->live |= st->state == HR_STREAM_RUNNING;
 	job->silent |= st->state == HR_STREAM_SILENT;
 	job->unfinished |= st->state == HR_STREAM_CUT;
@@ -160,7 +160,7 @@ static int jobs_finish(struct listed_job *job)
 		state = STATE_KILLED;
 	else if (job->failed)
 		state = STATE_FAILED;
-	job->state = hr__string(state, (uint32_t)strlen(state));
+	job->state = hr_string(state, (uint32_t)strlen(state));
 	return count_parts(job);
 }
 

@@ -41,7 +41,7 @@ static void file_cell(const struct hr_qstream *st, uint32_t id, unsigned column,
 		hr__cell_text(c, names->path[file]);
 		break;
 	case HR_KERNEL_RECORDS_scope:
-		hr__cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
+		hr_cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
 		c->null = file == 0;
 		break;
 	case HR_KERNEL_RECORDS_file_id:
@@ -72,16 +72,16 @@ static void kernel_records_cell(const struct hr_rows *rows, size_t row, unsigned
 	}
 	switch (column) {
 	case HR_KERNEL_RECORDS_op:
-		hr__cell_constant(c, op->name);
+		hr_cell_constant(c, op->name);
 		break;
 	case HR_KERNEL_RECORDS_api:
-		hr__cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
+		hr_cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
 		break;
 	case HR_KERNEL_RECORDS_class:
-		hr__cell_constant(c, op->name ? hr_class_name(op->class) : NULL);
+		hr_cell_constant(c, op->name ? hr_class_name(op->class) : NULL);
 		break;
 	case HR_KERNEL_RECORDS_cause:
-		hr__cell_constant(c, hr_cause_name(first->cause));
+		hr_cell_constant(c, hr_cause_name(first->cause));
 		break;
 	default:
 		file_cell(rows->st, first->file, column, c);

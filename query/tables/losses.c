@@ -36,7 +36,7 @@ static void losses_cell(const struct hr_rows *rows, size_t row, unsigned column,
 		hr__cell_text(c, hr__string_copy(&rows->q->pool, first->reason));
 		break;
 	case HR_LOSSES_op:
-		hr__cell_constant(c, hr_op_info((uint16_t)first->op)->name);
+		hr_cell_constant(c, hr_op_info((uint16_t)first->op)->name);
 		break;
 	case HR_LOSSES_count:
 		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, count));

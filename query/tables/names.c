@@ -42,7 +42,7 @@ static int interned_grow(struct interned *t)
 	if (t->n == 0)
 		t->n = 1; /* index 0 stands for no pattern */
 	for (uint32_t i = 1; i < t->n; i++) {
-		uint64_t h = hash_text(hr__string_text(&list[i]), list[i].value.inlined.length);
+		uint64_t h = hash_text(hr_string_text(&list[i]), list[i].value.inlined.length);
 
 		while (slots[h & t->mask] != 0)
 			h++;
@@ -66,14 +66,14 @@ static int64_t intern(struct interned *t, struct hr_pool *pool, const char *text
 			break;
 		// NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): filled
 		if (t->list[i].value.inlined.length == n &&
-		    memcmp(hr__string_text(&t->list[i]), text, n) == 0)
+		    memcmp(hr_string_text(&t->list[i]), text, n) == 0)
 			return i;
 	}
-	copy = hr__pool_get(pool, n);
+	copy = hr_pool_get(pool, n);
 	if (copy == NULL)
 		return -ENOMEM;
 	memcpy(copy, text, n);
-	t->list[t->n] = hr__string(copy, n);
+	t->list[t->n] = hr_string(copy, n);
 	t->slots[h & t->mask] = t->n;
 	return t->n++;
 }
@@ -106,7 +106,7 @@ static void note_lost(struct hr_query *q, const struct hr_qstream *st)
 	for (uint32_t i = 0; i < st->s->n_frames; i++) {
 		if (st->s->frames[i].kind == HEADRACE__FRAME__BODY_PATHS &&
 		    hr_stream_paths_lost(st->s, i))
-			hr__query_damage(q, st, i, -EBADMSG);
+			hr_query_damage(q, st, i, -EBADMSG);
 	}
 }
 
@@ -144,7 +144,7 @@ static int make_paths(struct hr_query *q, struct hr_qstream *st)
 		struct hr_file_info info;
 
 		if (hr_stream_file_at(st->s, i, true, &info) == 0)
-			names->path[i] = hr__string_of(&q->pool, info.path, info.path_bytes);
+			names->path[i] = hr_string_of(&q->pool, info.path, info.path_bytes);
 	}
 	return 0;
 }
@@ -157,9 +157,9 @@ static int make_bases(struct hr_query_names *names)
 	for (uint32_t i = 1; i < names->n; i++) {
 		const duckdb_string_t *path = &names->path[i];
 		size_t n;
-		const char *base = base_of(hr__string_text(path), path->value.inlined.length, &n);
+		const char *base = base_of(hr_string_text(path), path->value.inlined.length, &n);
 
-		names->base[i] = hr__string(base, n);
+		names->base[i] = hr_string(base, n);
 	}
 	return 0;
 }
@@ -188,8 +188,7 @@ static int make_patterns(struct hr_query *q, struct hr_qstream *st)
 	for (uint32_t i = 1; i < t.n; i++) {
 		const duckdb_string_t *raw = &t.list[i];
 
-		t.list[i] =
-		    hr__string_of(&q->pool, hr__string_text(raw), raw->value.inlined.length);
+		t.list[i] = hr_string_of(&q->pool, hr_string_text(raw), raw->value.inlined.length);
 	}
 	names->patterns = t.list;
 	free(t.slots);
@@ -292,7 +291,7 @@ int hr__names_match(struct hr_query *q, const struct hr_qstream *st,
 	return done ? 0 : -ENOMEM;
 }
 
-void hr__names_done(struct hr_query_names *names)
+void hr_query_names_done(struct hr_query_names *names)
 {
 	free(names->hash);
 	free(names->mount);

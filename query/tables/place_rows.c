@@ -44,7 +44,7 @@ static int labels_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = calloc(1, sizeof(struct labels));
 	if (rows->data == NULL)
 		return -ENOMEM;
-	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_JOB, &events);
+	r = hr_frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_JOB, &events);
 	if (r < 0)
 		return r;
 	last = events.n;
@@ -52,7 +52,7 @@ static int labels_gather(struct hr_rows *rows, uint64_t want)
 		last--;
 	if (last > 0)
 		r = labels_take(rows, events.list[last - 1]->job);
-	hr__frames_free(&events);
+	hr_frames_free(&events);
 	return r;
 }
 
@@ -95,13 +95,13 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 	(void)want;
 	if (rows->st->s->added_to != NULL) /* the node has a row for its recorded stream */
 		return 0;
-	r = hr__frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
+	r = hr_frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;
 	if (ends.n > 0 && ends.list[ends.n - 1]->stream_end->cut_short)
 		state = "killed";
 	rows->data = (void *)(uintptr_t)state;
-	hr__frames_free(&ends);
+	hr_frames_free(&ends);
 	rows->n = 1;
 	return 0;
 }
@@ -128,7 +128,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		c->u = s->instance;
 		break;
 	case HR_NODES_state:
-		hr__cell_constant(c, rows->data);
+		hr_cell_constant(c, rows->data);
 		break;
 	case HR_NODES_events:
 		for (uint32_t i = 0; i < s->n_batches; i++)

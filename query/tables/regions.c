@@ -42,11 +42,11 @@ static duckdb_string_t text_of(const struct hr_rows *rows, size_t frame, uint32_
 
 	if (copied->value.inlined.length > 0 || text->len == 0)
 		return *copied;
-	copy = hr__pool_get(&rows->q->pool, text->len);
+	copy = hr_pool_get(&rows->q->pool, text->len);
 	if (copy == NULL)
 		return *copied;
 	memcpy(copy, text->data, text->len);
-	*copied = hr__string_of(&rows->q->pool, copy, text->len);
+	*copied = hr_string_of(&rows->q->pool, copy, text->len);
 	return *copied;
 }
 
@@ -66,14 +66,14 @@ static void restore(struct hr_query *q, const struct hr_qstream *st, struct hr_f
 		for (uint32_t k = 0; k < st->s->n_frames; k++)
 			if (st->s->frames[k].seq == frame->seq &&
 			    st->s->frames[k].kind == HEADRACE__FRAME__BODY_REGIONS)
-				hr__query_damage(q, st, k, r);
+				hr_query_damage(q, st, k, r);
 	}
 	f->n = kept;
 }
 
-int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret)
+int hr_regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret)
 {
-	int r = hr__frames_read(q, st, HEADRACE__FRAME__BODY_REGIONS, ret);
+	int r = hr_frames_read(q, st, HEADRACE__FRAME__BODY_REGIONS, ret);
 
 	if (r == 0)
 		restore(q, st, ret);
@@ -89,7 +89,7 @@ static int regions_gather(struct hr_rows *rows, uint64_t want)
 	rows->data = g;
 	if (g == NULL)
 		return -ENOMEM;
-	r = hr__regions_read(rows->q, rows->st, &g->frames);
+	r = hr_regions_read(rows->q, rows->st, &g->frames);
 	if (r < 0)
 		return r;
 	g->first = calloc(g->frames.n + 1, sizeof(*g->first));
@@ -117,7 +117,7 @@ static void regions_done(struct hr_rows *rows)
 		free(g->texts[i]);
 	free(g->texts);
 	free(g->first);
-	hr__frames_free(&g->frames);
+	hr_frames_free(&g->frames);
 	free(g);
 	rows->data = NULL;
 }
@@ -152,7 +152,7 @@ static void regions_known(struct hr_cell *c, uint64_t value)
 	c->null = value == HR_REGION_UNKNOWN;
 }
 
-void hr__regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret)
+void hr_regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret)
 {
 	const struct regions *g = rows->data;
 	size_t frame = regions_find(g, row);
@@ -173,7 +173,7 @@ static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column
 		hr__cell_nonzero(c, region.tid);
 		break;
 	case HR_REGIONS_kind:
-		hr__cell_constant(c, hr_region_kind_name(region.kind));
+		hr_cell_constant(c, hr_region_kind_name(region.kind));
 		break;
 	case HR_REGIONS_depth:
 		c->u = region.depth;
@@ -204,7 +204,7 @@ static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column
 	}
 }
 
-const struct hr_row_kind hr__regions_kind = {
+const struct hr_row_kind hr_regions_kind = {
     .table = HR_TABLE_REGIONS,
     .many = true,
     .gather = regions_gather,

@@ -65,26 +65,26 @@ static void rollups_cell(const struct hr_rows *rows, size_t row, unsigned column
 
 	switch (column) {
 	case HR_ROLLUPS_op:
-		hr__cell_constant(c, op->name);
+		hr_cell_constant(c, op->name);
 		break;
 	case HR_ROLLUPS_api:
-		hr__cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
+		hr_cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
 		break;
 	case HR_ROLLUPS_class:
-		hr__cell_constant(c, class_name(first->op));
+		hr_cell_constant(c, class_name(first->op));
 		break;
 	case HR_ROLLUPS_side:
-		hr__cell_constant(c, side_name(first->op));
+		hr_cell_constant(c, side_name(first->op));
 		break;
 	case HR_ROLLUPS_scope:
-		hr__cell_constant(c, first->scope != 0 ? "runtime" : "data");
+		hr_cell_constant(c, first->scope != 0 ? "runtime" : "data");
 		break;
 	case HR_ROLLUPS_mount:
 	case HR_ROLLUPS_fs_type:
 		hr__cell_mount(rows->st, first->mount, column == HR_ROLLUPS_fs_type, c);
 		break;
 	case HR_ROLLUPS_window_start_ns:
-		c->i = hr__wall_ns(rows->st, e->key[0]);
+		c->i = hr_wall_ns(rows->st, e->key[0]);
 		break;
 	case HR_ROLLUPS_count:
 		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, count));

@@ -8,11 +8,11 @@
 #include "common/array.h"
 
 static const struct hr_row_kind *const kinds[] = {
-    &hr__rollups_kind,	  &hr__file_records_kind, &hr__files_kind,	    &hr__processes_kind,
-    &hr__levels_kind,	  &hr__losses_kind,	  &hr__jobs_kind,	    &hr__labels_kind,
-    &hr__nodes_kind,	  &hr__regions_kind,	  &hr__kernel_records_kind, &hr__parts_kind,
-    &hr__replays_kind,	  &hr__findings_kind,	  &hr__waits_kind,	    &hr__part_sums_kind,
-    &hr__regions_of_kind,
+    &hr__rollups_kind,	 &hr__file_records_kind, &hr__files_kind,	   &hr__processes_kind,
+    &hr__levels_kind,	 &hr__losses_kind,	 &hr__jobs_kind,	   &hr__labels_kind,
+    &hr__nodes_kind,	 &hr_regions_kind,	 &hr__kernel_records_kind, &hr_parts_kind,
+    &hr_replays_kind,	 &hr_findings_kind,	 &hr_waits_kind,	   &hr_part_sums_kind,
+    &hr_regions_of_kind,
 };
 /* The estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
 #define MANY_ROWS 1000000u
@@ -96,7 +96,7 @@ static void rows_bind(duckdb_bind_info info)
 {
 	const struct rows_bound *b = hr_duckdb.bind_get_extra_info(info);
 
-	hr__table_bind(info, &hr__tables[b->kind->table]);
+	hr_table_bind(info, &hr_tables[b->kind->table]);
 	if (b->kind->many)
 		hr_duckdb.bind_set_cardinality(info, MANY_ROWS, false);
 	if (b->kind->parameters != NULL)
@@ -120,7 +120,7 @@ static void rows_init(duckdb_init_info info)
 	s->n_columns = (unsigned)n;
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
-		unsigned end = hr__tables[b->kind->table].n_columns;
+		unsigned end = hr_tables[b->kind->table].n_columns;
 
 		s->columns[i] = column < end ? (uint16_t)column : UINT16_MAX;
 		if (column < end)
@@ -220,9 +220,9 @@ static void emit(const struct rows_worker *w, unsigned column, size_t n, duckdb_
 		 size_t first)
 {
 	const struct hr_row_kind *kind = w->kind;
-	enum hr_sql_type type = hr__tables[kind->table].columns[column].type;
+	enum hr_sql_type type = hr_tables[kind->table].columns[column].type;
 	unsigned process_end = kind->proc != NULL ? HR_PROCESS_COLUMNS : HR_STREAM_COLUMNS;
-	struct hr_query_out out = hr__out(vector);
+	struct hr_query_out out = hr_query_out_of(vector);
 	uint64_t *hists = NULL;
 
 	if (type == HR_SQL_HIST) {
@@ -302,19 +302,19 @@ static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 {
 	const struct hr_table_function rows = {rows_bind, rows_init, init_worker, scan_chunk,
 					       kind->parameters};
-	struct rows_bound *b = hr__pool_get(&q->pool, sizeof(*b));
+	struct rows_bound *b = hr_pool_get(&q->pool, sizeof(*b));
 	char name[64];
 
 	if (b == NULL)
 		return -ENOMEM;
 	*b = (struct rows_bound){q, kind};
-	snprintf(name, sizeof(name), "hr_%s", hr__tables[kind->table].name);
+	snprintf(name, sizeof(name), "hr_%s", hr_tables[kind->table].name);
 	if (kind->function != NULL)
 		snprintf(name, sizeof(name), "%s", kind->function);
-	return hr__table_register(q, name, b, &rows);
+	return hr_table_register(q, name, b, &rows);
 }
 
-int hr__rows_register(struct hr_query *q)
+int hr_rows_register(struct hr_query *q)
 {
 	int r = 0;
 
@@ -325,8 +325,8 @@ int hr__rows_register(struct hr_query *q)
 
 /* ---- helpers of the kinds ---- */
 
-int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
-		    struct hr_frames *ret)
+int hr_frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
+		   struct hr_frames *ret)
 {
 	struct hr_frames f = {0};
 	size_t size = 0;
@@ -342,8 +342,8 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 		if (r == 0 && (int)f.list[f.n]->body_case != body_case)
 			r = -EBADMSG;
 		f.n += r == 0;
-		if (r < 0 && hr__query_damage(q, st, i, r) < 0) {
-			hr__frames_free(&f);
+		if (r < 0 && hr_query_damage(q, st, i, r) < 0) {
+			hr_frames_free(&f);
 			return r;
 		}
 	}
@@ -351,7 +351,7 @@ int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_ca
 	return 0;
 }
 
-void hr__frames_free(struct hr_frames *f)
+void hr_frames_free(struct hr_frames *f)
 {
 	free(f->list);
 	hr_arena_free(&f->arena);

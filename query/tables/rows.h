@@ -63,8 +63,8 @@ struct hr_row_kind {
 
 extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__files_kind,
     hr__processes_kind, hr__levels_kind, hr__losses_kind, hr__jobs_kind, hr__labels_kind,
-    hr__nodes_kind, hr__regions_kind, hr__kernel_records_kind, hr__parts_kind, hr__replays_kind,
-    hr__findings_kind, hr__waits_kind, hr__part_sums_kind, hr__regions_of_kind;
+    hr__nodes_kind, hr_regions_kind, hr__kernel_records_kind, hr_parts_kind, hr_replays_kind,
+    hr_findings_kind, hr_waits_kind, hr_part_sums_kind, hr_regions_of_kind;
 
 /* ---- for kinds ---- */
 struct hr_frames {
@@ -72,16 +72,16 @@ struct hr_frames {
 	size_t n;
 	struct hr_arena arena; /* memory of the frames */
 };
-int hr__frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
-		    struct hr_frames *ret);
-void hr__frames_free(struct hr_frames *f);
+int hr_frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
+		   struct hr_frames *ret);
+void hr_frames_free(struct hr_frames *f);
 
 /* Reads the frames with regions. Damaged frames are left out, and count for the notes. */
-int hr__regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
+int hr_regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
-/* Reads a region from rows that hr__regions_kind has gathered. */
+/* Reads a region from rows that hr_regions_kind has gathered. */
 struct hr_region;
-void hr__regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret);
+void hr_regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret);
 
 static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
 {
@@ -89,13 +89,13 @@ static inline void hr__cell_text(struct hr_cell *c, duckdb_string_t s)
 	c->null = s.value.inlined.length == 0;
 }
 
-static inline void hr__cell_constant(struct hr_cell *c, const char *text)
+static inline void hr_cell_constant(struct hr_cell *c, const char *text)
 {
-	hr__cell_text(c, hr__string(text, text != NULL ? strlen(text) : 0));
+	hr__cell_text(c, hr_string(text, text != NULL ? strlen(text) : 0));
 }
 
 /* Returns the mount with this number; NULL: unknown. */
-static inline const struct hr_qmount *hr__mount(const struct hr_qstream *st, uint32_t mount)
+static inline const struct hr_qmount *hr_query_mount(const struct hr_qstream *st, uint32_t mount)
 {
 	return mount < st->s->n_mounts && st->mount_known[mount] ? &st->mounts[mount] : NULL;
 }
@@ -103,7 +103,7 @@ static inline const struct hr_qmount *hr__mount(const struct hr_qstream *st, uin
 static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, bool fs_type,
 				  struct hr_cell *c)
 {
-	const struct hr_qmount *m = hr__mount(st, mount);
+	const struct hr_qmount *m = hr_query_mount(st, mount);
 
 	c->null = m == NULL;
 	if (m != NULL)
@@ -119,7 +119,7 @@ static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 
 static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st, uint64_t boot_ns)
 {
-	c->i = hr__wall_ns(st, boot_ns);
+	c->i = hr_wall_ns(st, boot_ns);
 	c->null = boot_ns == 0;
 }
 

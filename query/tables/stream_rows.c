@@ -50,12 +50,12 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 
 	while (n > 0 && p->cmdline.data[n - 1] == '\0')
 		n--;
-	copy = hr__pool_get(&q->pool, n);
+	copy = hr_pool_get(&q->pool, n);
 	if (copy == NULL || n == 0)
-		return hr__string(NULL, 0);
+		return hr_string(NULL, 0);
 	for (size_t i = 0; i < n; i++)
 		copy[i] = (char)(p->cmdline.data[i] == '\0' ? ' ' : p->cmdline.data[i]);
-	return hr__string_of(&q->pool, copy, n);
+	return hr_string_of(&q->pool, copy, n);
 }
 
 /* Returns "PATTERN=OPENS,PATTERN=OPENS...". A pattern contains no comma. */
@@ -66,7 +66,7 @@ static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process
 
 	for (size_t i = 0; i < p->n_excluded; i++)
 		bytes += p->excluded[i]->pattern.len + sizeof("=18446744073709551615,");
-	text = hr__pool_get(&q->pool, bytes);
+	text = hr_pool_get(&q->pool, bytes);
 	for (size_t i = 0; i < p->n_excluded && text != NULL; i++) {
 		const ProtobufCBinaryData *pattern = &p->excluded[i]->pattern;
 
@@ -77,7 +77,7 @@ static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process
 		n += pattern->len;
 		n += (size_t)sprintf(text + n, "=%" PRIu64, p->excluded[i]->opens);
 	}
-	return n > 0 ? hr__string_of(&q->pool, text, n) : hr__string(NULL, 0);
+	return n > 0 ? hr_string_of(&q->pool, text, n) : hr_string(NULL, 0);
 }
 
 static uint64_t excluded_opens(const Headrace__Process *p)
@@ -100,7 +100,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		hr__cell_nonzero(c, (uint64_t)p->ppid);
 		break;
 	case HR_PROCESSES_exe:
-		hr__cell_text(c, hr__string_of(pool, p->exe.data, p->exe.len));
+		hr__cell_text(c, hr_string_of(pool, p->exe.data, p->exe.len));
 		break;
 	case HR_PROCESSES_cmdline:
 		hr__cell_text(c, command_line(rows->q, p));
@@ -115,7 +115,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		hr__cell_wall(c, rows->st, p->end_ns);
 		break;
 	case HR_PROCESSES_exit:
-		hr__cell_text(c, hr__string_ofz(pool, p->exit));
+		hr__cell_text(c, hr_string_ofz(pool, p->exit));
 		break;
 	case HR_PROCESSES_restart:
 		hr__cell_nonzero(c, p->restart_plus1);
@@ -128,7 +128,7 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		hr__cell_nonzero(c, p->world_size);
 		break;
 	case HR_PROCESSES_rank_source:
-		hr__cell_text(c, hr__string_ofz(pool, p->rank_source));
+		hr__cell_text(c, hr_string_ofz(pool, p->rank_source));
 		break;
 	case HR_PROCESSES_deselected:
 		c->u = p->deselected;
@@ -168,13 +168,13 @@ static int frames_new(struct hr_rows *rows, int body_case, struct hr_frames **re
 {
 	rows->data = calloc(1, sizeof(struct hr_frames));
 	*ret = rows->data;
-	return *ret == NULL ? -ENOMEM : hr__frames_read(rows->q, rows->st, body_case, *ret);
+	return *ret == NULL ? -ENOMEM : hr_frames_read(rows->q, rows->st, body_case, *ret);
 }
 
 static void frames_done(struct hr_rows *rows)
 {
 	if (rows->data != NULL)
-		hr__frames_free(rows->data);
+		hr_frames_free(rows->data);
 	free(rows->data);
 	rows->data = NULL;
 }

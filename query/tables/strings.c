@@ -3,19 +3,19 @@
 
 #include "common/text.h"
 
-void hr__pool_init(struct hr_pool *p)
+void hr_pool_init(struct hr_pool *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
 	p->arena = (struct hr_arena){0};
 }
 
-void hr__pool_done(struct hr_pool *p)
+void hr_pool_done(struct hr_pool *p)
 {
 	hr_arena_free(&p->arena);
 	pthread_mutex_destroy(&p->lock);
 }
 
-void *hr__pool_get(struct hr_pool *p, size_t bytes)
+void *hr_pool_get(struct hr_pool *p, size_t bytes)
 {
 	void *memory;
 
@@ -34,26 +34,26 @@ static bool plain(const unsigned char *text, size_t n)
 	return true;
 }
 
-duckdb_string_t hr__string_of(struct hr_pool *pool, const void *bytes, size_t n)
+duckdb_string_t hr_string_of(struct hr_pool *pool, const void *bytes, size_t n)
 {
 	size_t size = 4 * n + 1;
 	char *copy;
 
 	if (plain(bytes, n))
-		return hr__string(bytes, n);
-	copy = hr__pool_get(pool, size);
+		return hr_string(bytes, n);
+	copy = hr_pool_get(pool, size);
 	if (copy == NULL)
-		return hr__string("", 0);
-	return hr__string(copy, hr_text_escape(copy, size, bytes, n));
+		return hr_string("", 0);
+	return hr_string(copy, hr_text_escape(copy, size, bytes, n));
 }
 
 duckdb_string_t hr__string_copy(struct hr_pool *pool, const char *text)
 {
 	size_t n = text != NULL ? strlen(text) : 0;
-	char *copy = hr__pool_get(pool, n + 1);
+	char *copy = hr_pool_get(pool, n + 1);
 
 	if (copy == NULL || n == 0)
-		return hr__string("", 0);
+		return hr_string("", 0);
 	memcpy(copy, text, n + 1);
-	return hr__string_of(pool, copy, n);
+	return hr_string_of(pool, copy, n);
 }

@@ -53,7 +53,7 @@ int hr_sums_new(struct hr_rows *rows, int body_case, struct hr_query_sums **ret)
 	if (s == NULL)
 		return -ENOMEM;
 	rows->data = s;
-	r = hr__frames_read(rows->q, rows->st, body_case, &s->frames);
+	r = hr_frames_read(rows->q, rows->st, body_case, &s->frames);
 	if (r == 0)
 		*ret = s;
 	return r;
@@ -65,7 +65,7 @@ void hr_sums_done(struct hr_rows *rows)
 
 	if (s == NULL)
 		return;
-	hr__frames_free(&s->frames);
+	hr_frames_free(&s->frames);
 	free(s->entries);
 	free(s->starts);
 	free(s);

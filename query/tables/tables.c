@@ -11,7 +11,7 @@
 HR_TABLES(X)
 #undef X
 
-const struct hr_sql_table hr__tables[HR_TABLE_END] = {
+const struct hr_sql_table hr_tables[HR_TABLE_END] = {
 #define X(table, TABLE) {#table, columns_##table, HR_##TABLE##_END, 0 HR_COLUMNS_##TABLE(ONE)},
     HR_TABLES(X)
 #undef X
@@ -37,7 +37,7 @@ static duckdb_logical_type logical_type(enum hr_sql_type type)
 	return array;
 }
 
-void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table)
+void hr_table_bind(duckdb_bind_info info, const struct hr_sql_table *table)
 {
 	for (unsigned i = 0; i < table->n_columns; i++) {
 		duckdb_logical_type type = logical_type(table->columns[i].type);
@@ -47,8 +47,8 @@ void hr__table_bind(duckdb_bind_info info, const struct hr_sql_table *table)
 	}
 }
 
-int hr__table_register(struct hr_query *q, const char *name, void *extra,
-		       const struct hr_table_function *table)
+int hr_table_register(struct hr_query *q, const char *name, void *extra,
+		      const struct hr_table_function *table)
 {
 	duckdb_table_function f = hr_duckdb.create_table_function();
 	duckdb_state state;

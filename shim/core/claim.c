@@ -25,11 +25,11 @@ static void end_dead_owner(struct hr__thread *t)
 	if (__atomic_load_n(hr__cell_word(&t->ring->inflight), __ATOMIC_ACQUIRE) != 0) {
 		cell = t->ring->inflight;
 		if (cell.op != 0)
-			hr__ring_cut(t->ring, &cell, hr__clock_ticks());
+			hr__ring_cut(t->ring, &cell, hr_shim_ticks());
 	}
 	__atomic_store_n(hr__cell_word(&t->ring->inflight), 0, __ATOMIC_RELEASE);
 	hr__ring_aggregate_flush();
-	hr__regions_end_dead(t->ring);
+	hr_regions_end_dead(t->ring);
 }
 
 /* Returns the slot index below which the ring already has memory. UINT64_MAX: all slots have it. */
@@ -65,8 +65,8 @@ static void claim_take(struct hr__thread *t, struct hr_map_hdr *map, struct hr_r
 	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
 	if (used)
 		end_dead_owner(t);
-	head.start_ticks = hr__clock_ticks();
-	hr__ring_control(&head, NULL, 0);
+	head.start_ticks = hr_shim_ticks();
+	hr_ring_control(&head, NULL, 0);
 }
 
 /* Claims the ring if it is free or its owner has this tid. If `dead`: also if its owner is dead. */
@@ -75,10 +75,10 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 	struct hr_ring_hdr *ring = hr__map_ring(map, i);
 	uint32_t owner = __atomic_load_n(&ring->owner_tid, __ATOMIC_ACQUIRE);
 
-	if (ring == __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED))
+	if (ring == __atomic_load_n(&hr_wiped.common, __ATOMIC_RELAXED))
 		return false;
 	if (owner != 0 && owner != (uint32_t)tid) {
-		if (!dead || HR_SYS3(tgkill, hr__wiped.pid, owner, 0) != -ESRCH)
+		if (!dead || HR_SYS3(tgkill, hr_wiped.pid, owner, 0) != -ESRCH)
 			return false;
 	}
 	/* Acquire: this thread sees the dead owner's stores. Release: the daemon sees the claim. */
@@ -92,7 +92,7 @@ static bool claim_one(struct hr__thread *t, struct hr_map_hdr *map, uint32_t i, 
 static bool claim_any(struct hr__thread *t, uint32_t maps, int tid, bool dead)
 {
 	for (uint32_t m = 0; m < maps; m++) {
-		struct hr_map_hdr *map = hr__session_map(m);
+		struct hr_map_hdr *map = hr_session_map(m);
 
 		for (uint32_t i = 0; i < map->ring_count; i++)
 			if (claim_one(t, map, i, tid, dead))
@@ -103,23 +103,23 @@ static bool claim_any(struct hr__thread *t, uint32_t maps, int tid, bool dead)
 
 void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring)
 {
-	__atomic_store_n(&ring->owner_tid, (uint32_t)hr__wiped.pid, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->owner_tid, (uint32_t)hr_wiped.pid, __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->common, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&hr__wiped.common_map, map, __ATOMIC_RELAXED);
-	__atomic_store_n(&hr__wiped.common, ring, __ATOMIC_RELEASE);
+	__atomic_store_n(&hr_wiped.common_map, map, __ATOMIC_RELAXED);
+	__atomic_store_n(&hr_wiped.common, ring, __ATOMIC_RELEASE);
 }
 
 static bool set_aside(uint32_t maps)
 {
 	for (uint32_t m = maps; m-- > 0;) {
-		struct hr_map_hdr *map = hr__session_map(m);
+		struct hr_map_hdr *map = hr_session_map(m);
 
 		for (uint32_t i = map->ring_count; i-- > 0;) {
 			struct hr_ring_hdr *ring = hr__map_ring(map, i);
 			uint32_t free = 0;
 
 			if (!__atomic_compare_exchange_n(&ring->owner_tid, &free,
-							 (uint32_t)hr__wiped.pid, false,
+							 (uint32_t)hr_wiped.pid, false,
 							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 				continue;
 			hr__ring_common_set(map, ring);
@@ -134,21 +134,21 @@ void hr__ring_set_aside(void)
 	uint64_t mask;
 	uint32_t maps;
 
-	if (hr__ring_current() == NULL ||
-	    __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED) != NULL)
+	if (hr_ring_current() == NULL ||
+	    __atomic_load_n(&hr_wiped.common, __ATOMIC_RELAXED) != NULL)
 		return;
-	/* Signals are blocked as in hr__ring_find(). Two threads at once may waste one ring. */
+	/* Signals are blocked as in hr_ring_find(). Two threads at once may waste one ring. */
 	mask = hr__sys_signals_block();
 	do
-		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
+		maps = __atomic_load_n(&hr_wiped.map_count, __ATOMIC_ACQUIRE);
 	while (!set_aside(maps) && hr__session_more_rings(maps));
 	hr__sys_signals_restore(mask);
 }
 
 static void claim(struct hr__thread *t)
 {
-	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
-	int tid = hr__sys_gettid();
+	uint64_t nonce = __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE);
+	int tid = hr_sys_gettid();
 	struct hr_ring_hdr *common;
 	uint32_t maps;
 
@@ -159,14 +159,14 @@ static void claim(struct hr__thread *t)
 	t->slow.why[HR__SLOW_RING] = 1;
 	t->slow.why[HR__SLOW_AGGREGATE] = 0;
 	do {
-		maps = __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE);
+		maps = __atomic_load_n(&hr_wiped.map_count, __ATOMIC_ACQUIRE);
 		if (claim_any(t, maps, tid, false) || claim_any(t, maps, tid, true))
 			return;
 	} while (hr__session_more_rings(maps));
-	common = __atomic_load_n(&hr__wiped.common, __ATOMIC_ACQUIRE);
+	common = __atomic_load_n(&hr_wiped.common, __ATOMIC_ACQUIRE);
 	t->common = common != NULL;
 	if (t->common)
-		claim_measure(t, __atomic_load_n(&hr__wiped.common_map, __ATOMIC_RELAXED), common);
+		claim_measure(t, __atomic_load_n(&hr_wiped.common_map, __ATOMIC_RELAXED), common);
 	t->tid = tid;
 	t->skip = SKIP_OPS;
 	t->search_ns = hr__clock_ns() + SEARCH_NS;
@@ -186,22 +186,22 @@ static bool search_due(struct hr__thread *t)
 /* Whether a search can succeed. A process without a session calls this for each operation. */
 static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 {
-	uint64_t nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
+	uint64_t nonce = __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE);
 
-	if (!hr__image.on || hr__image.quiet)
+	if (!hr_shim_image.on || hr_shim_image.quiet)
 		return false;
 	if (nonce != 0) {
 		if (t->nonce != nonce)
 			return true;
 		return search_due(t);
 	}
-	if (__atomic_load_n(&hr__image.socket[0], __ATOMIC_RELAXED) == '\0')
+	if (__atomic_load_n(&hr_shim_image.socket[0], __ATOMIC_RELAXED) == '\0')
 		return false;
 	switch (seek) {
 	case HR__SEEK_NONE:
 		return false;
 	case HR__SEEK_FIRST:
-		return __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) == 0 &&
+		return __atomic_load_n(&hr_wiped.attempts, __ATOMIC_RELAXED) == 0 &&
 		       hr__session_retry_due();
 	case HR__SEEK_RETRY:
 		return hr__session_retry_due();
@@ -214,36 +214,36 @@ static bool search_possible(struct hr__thread *t, enum hr__seek seek)
 static enum hr__seek seek_now(struct hr__thread *t, enum hr__seek seek)
 {
 	bool again = seek == HR__SEEK_FIRST &&
-		     __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 &&
-		     __atomic_load_n(&hr__wiped.attempts, __ATOMIC_RELAXED) > 0 && search_due(t);
+		     __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) == 0 &&
+		     __atomic_load_n(&hr_wiped.attempts, __ATOMIC_RELAXED) > 0 && search_due(t);
 
 	return again ? HR__SEEK_RETRY : seek;
 }
 
-struct hr_ring_hdr *hr__ring_find(enum hr__seek seek)
+struct hr_ring_hdr *hr_ring_find(enum hr__seek seek)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 	uint64_t mask;
 
-	if (hr__ring_current() != NULL)
+	if (hr_ring_current() != NULL)
 		return t->ring;
 	seek = seek_now(t, seek);
-	if (!search_possible(t, seek) || hr__in_vfork_child())
+	if (!search_possible(t, seek) || hr_in_vfork_child())
 		return NULL;
 	/*
 	 * Blocks all signals during the attach, because a handler could need a ring itself, fork,
 	 * or leave by longjmp.
 	 */
 	mask = hr__sys_signals_block();
-	if (hr__ring_current() == NULL && hr__session_attach(seek))
+	if (hr_ring_current() == NULL && hr__session_attach(seek))
 		claim(t);
 	hr__sys_signals_restore(mask);
-	return hr__ring_current();
+	return hr_ring_current();
 }
 
 void hr__ring_last_chance(void)
 {
-	if (__atomic_load_n(&hr__wiped.counting, __ATOMIC_RELAXED) != 0 && !hr__image.refused &&
-	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
-		hr__ring_find(HR__SEEK_FORCE);
+	if (__atomic_load_n(&hr_wiped.counting, __ATOMIC_RELAXED) != 0 && !hr_shim_image.refused &&
+	    __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) == 0)
+		hr_ring_find(HR__SEEK_FORCE);
 }

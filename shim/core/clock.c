@@ -57,7 +57,7 @@ void hr__clock_freeze(void)
 		return;
 	frozen.tsc = hr__clock_is_tsc();
 	frozen.ns = hr__clock_ns();
-	frozen.ticks = hr__clock_ticks();
+	frozen.ticks = hr_shim_ticks();
 	__atomic_store_n(&hr__clock_mode, HR__CLOCK_FROZEN, __ATOMIC_RELEASE);
 }
 

@@ -28,13 +28,13 @@ void hr__clock_monotonic(void); /* call it if the daemon does not accept the TSC
 /* Call it before the kernel forbids programs to read the TSC. clock_gettime reads the TSC, too. */
 void hr__clock_freeze(void);
 
-/* Call it only if hr__self.slow.why[HR__SLOW_CLOCK] is 0. */
+/* Call it only if hr_self.slow.why[HR__SLOW_CLOCK] is 0. */
 static inline uint64_t hr__clock_tsc(void)
 {
 	return hr_tsc_read();
 }
 
-static inline uint64_t hr__clock_ticks(void)
+static inline uint64_t hr_shim_ticks(void)
 {
 	if (hr_likely(__atomic_load_n(&hr__clock_mode, __ATOMIC_RELAXED) == HR__CLOCK_TSC))
 		return hr_tsc_read();

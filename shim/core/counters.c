@@ -5,7 +5,7 @@
  * If a thread's ring was full, totals are added to lost[] of that ring. If the thread has no ring,
  * they are added to lost[] of the session's first ring. A forked child without a session adds to
  * the strays of the first map of its parent (or an ancestor). Without any session, totals stay in
- * hr__wiped until the next hello sends them. Excluded opens are counted in the head of a map, and
+ * hr_wiped until the next hello sends them. Excluded opens are counted in the head of a map, and
  * do not cause an attach.
  */
 #include "shim/core/internal.h"
@@ -35,8 +35,8 @@ static void counters_add(struct hr_lost *l, uint64_t count, uint64_t bytes, uint
 	__atomic_fetch_add(&l->ticks, ticks, __ATOMIC_RELAXED);
 }
 
-void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
-		  uint64_t ticks)
+void hr_lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
+		 uint64_t ticks)
 {
 	counters_add(&ring->lost[op % HR_OP_MAX], count, bytes, ticks);
 	/* Release: when the daemon's acquire load sees this count, the daemon also sees lost[]. */
@@ -49,7 +49,7 @@ void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_
  */
 static struct hr_map_hdr *head(void)
 {
-	return __atomic_load_n(&hr__image.strays, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&hr_shim_image.strays, __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -68,9 +68,9 @@ static void stray(struct hr_map_hdr *map, uint16_t op, uint64_t bytes, uint64_t 
 static struct hr_ring_hdr *first_ring(void)
 {
 	/* Acquire: pairs with the release store of nonce, which follows the store of maps[0]. */
-	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0)
+	if (__atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) == 0)
 		return NULL;
-	return (struct hr_ring_hdr *)(hr__session_map(0) + 1);
+	return (struct hr_ring_hdr *)(hr_session_map(0) + 1);
 }
 _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring follows the head");
 
@@ -81,8 +81,8 @@ _Static_assert(sizeof(struct hr_map_hdr) % HR_PAGE_BYTES == 0, "the first ring f
  */
 static bool from_before(void)
 {
-	return hr__controls_sessions() && !hr__image.quiet &&
-	       hr__self.nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE);
+	return hr__controls_sessions() && !hr_shim_image.quiet &&
+	       hr_self.nonce != __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE);
 }
 
 static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
@@ -93,7 +93,7 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 	if (from_before())
 		return;
 	if (ring != NULL) {
-		hr__lost_add(ring, op, 1, bytes, ticks);
+		hr_lost_add(ring, op, 1, bytes, ticks);
 		return;
 	}
 	map = head();
@@ -101,10 +101,10 @@ static void counters_count(uint16_t op, uint64_t bytes, uint64_t ticks)
 		stray(map, op, bytes, ticks);
 		return;
 	}
-	counters_add(&hr__wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
+	counters_add(&hr_wiped.counters[op % HR_OP_MAX], 1, bytes, ticks);
 	/* Sequentially consistent: this thread sees the session, or the attach sees the count. */
-	__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
+	__atomic_store_n(&hr_wiped.counting, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&hr_wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__counters_to_session();
 }
 
@@ -113,11 +113,11 @@ void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, 
 	counters_count(op, hr__counters_bytes(op, ret, asked, flags), ticks);
 }
 
-void hr__counters_region(void)
+void hr_counters_region(void)
 {
 	struct hr_map_hdr *map = head();
 
-	if (hr__image.on &&
+	if (hr_shim_image.on &&
 	    (map == NULL || __atomic_load_n(&map->level, __ATOMIC_RELAXED) != HR_LEVEL_OFF))
 		counters_count(HR_CTL_REGION, 0, 0);
 }
@@ -127,16 +127,16 @@ void hr__counters_to_session(void)
 	struct hr_ring_hdr *ring = first_ring();
 
 	if (ring == NULL || hr__controls_sessions() ||
-	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
+	    __atomic_exchange_n(&hr_wiped.counting, 0, __ATOMIC_SEQ_CST) == 0)
 		return;
 	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
-		struct hr_lost *c = &hr__wiped.counters[op];
+		struct hr_lost *c = &hr_wiped.counters[op];
 		uint64_t count = __atomic_exchange_n(&c->count, 0, __ATOMIC_RELAXED);
 		uint64_t bytes = __atomic_exchange_n(&c->bytes, 0, __ATOMIC_RELAXED);
 		uint64_t ticks = __atomic_exchange_n(&c->ticks, 0, __ATOMIC_RELAXED);
 
 		if ((count | bytes | ticks) != 0)
-			hr__lost_add(ring, (uint16_t)op, count, bytes, ticks);
+			hr_lost_add(ring, (uint16_t)op, count, bytes, ticks);
 	}
 }
 
@@ -150,8 +150,8 @@ void hr__excluded_add(uint32_t kind)
 		return;
 	}
 	/* Sequentially consistent, as in counters_count(). */
-	__atomic_fetch_add(&hr__wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_SEQ_CST) != 0)
+	__atomic_fetch_add(&hr_wiped.excluded[kind], 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&hr_wiped.nonce, __ATOMIC_SEQ_CST) != 0)
 		hr__excluded_to_session();
 }
 
@@ -162,7 +162,7 @@ void hr__excluded_to_session(void)
 	if (hr__controls_sessions())
 		return;
 	for (unsigned kind = 0; kind < HR_EXCLUDED_KINDS; kind++) {
-		uint64_t n = __atomic_exchange_n(&hr__wiped.excluded[kind], 0, __ATOMIC_SEQ_CST);
+		uint64_t n = __atomic_exchange_n(&hr_wiped.excluded[kind], 0, __ATOMIC_SEQ_CST);
 
 		if (n != 0)
 			__atomic_fetch_add(&map->excluded[kind], n, __ATOMIC_RELAXED);

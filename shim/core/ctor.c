@@ -14,11 +14,11 @@ extern int __cxa_atexit(void (*fn)(void *), void *arg, void *dso);
 static void exiting(void *unused)
 {
 	(void)unused;
-	if (hr__in_vfork_child())
+	if (hr_in_vfork_child())
 		return;
 	hr__ring_last_chance();
 	hr__requests_cut();
-	hr__self.slow.why[HR__SLOW_EXITING] = 1;
+	hr_self.slow.why[HR__SLOW_EXITING] = 1;
 }
 
 /*
@@ -40,6 +40,6 @@ __attribute__((constructor)) static void ctor_start(int argc, char **argv, char 
 	 * This library is never unloaded (-z nodelete), so a handler without a dso argument stays
 	 * valid.
 	 */
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		__cxa_atexit(exiting, NULL, NULL);
 }

@@ -44,7 +44,7 @@ bool hr__env_wanted(const char *text)
 }
 
 /*
- * hr__image.env contains entries, up to a head of 0. An entry is a head and "NAME=VALUE" with its
+ * hr_shim_image.env contains entries, up to a head of 0. An entry is a head and "NAME=VALUE" with its
  * NUL, in whole words. A head changes only by compare-and-swap, and an entry's length never
  * changes. No thread waits for another: if a thread stops in the middle (in a signal handler that
  * forks), its entry stays busy, and other threads skip that entry. Texts are stored with release
@@ -69,18 +69,18 @@ static uint64_t head_of(uint64_t turn, uint32_t length, uint32_t state)
  */
 static uint64_t head_at(uint32_t at)
 {
-	return at < WORDS ? __atomic_load_n(&hr__image.env[at], __ATOMIC_SEQ_CST) : 0;
+	return at < WORDS ? __atomic_load_n(&hr_shim_image.env[at], __ATOMIC_SEQ_CST) : 0;
 }
 
 static bool head_change(uint32_t at, uint64_t from, uint64_t to)
 {
-	return __atomic_compare_exchange_n(&hr__image.env[at], &from, to, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_SEQ_CST);
+	return __atomic_compare_exchange_n(&hr_shim_image.env[at], &from, to, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 static char *text_at(uint32_t at)
 {
-	return (char *)&hr__image.env[at + 1];
+	return (char *)&hr_shim_image.env[at + 1];
 }
 
 static bool names(uint32_t at, uint64_t head, const char *name, size_t n)
@@ -175,22 +175,22 @@ void hr__env_keep(const char *name, size_t n, const char *value)
 	if (bytes > HR__ENV_BYTES - 8)
 		return;
 	length = 2 * (uint32_t)((bytes + 8 + 15) / 16); /* the next value is often a bit longer */
-	turn = __atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
+	turn = __atomic_fetch_add(&hr_shim_image.env_turn, 1, __ATOMIC_SEQ_CST);
 	if (!claim(length, turn, &at, &head) && !claim_same(name, n, length, turn, &at, &head))
 		return;
 	to = env_store(text_at(at), name, n);
 	to = env_store(to, "=", 1);
 	env_store(to, value, n_value + 1);
 	kept = head_of(turn, LENGTH(head), KEPT);
-	__atomic_store_n(&hr__image.env[at], kept, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&hr_shim_image.env[at], kept, __ATOMIC_SEQ_CST);
 	/* Increments the turn first: a reader that missed both entries then reads again. */
-	__atomic_fetch_add(&hr__image.env_turn, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&hr_shim_image.env_turn, 1, __ATOMIC_SEQ_CST);
 	overtake(name, n, at, kept);
 }
 
 uint64_t hr__env_turn(void)
 {
-	return __atomic_load_n(&hr__image.env_turn, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&hr_shim_image.env_turn, __ATOMIC_SEQ_CST);
 }
 
 static bool is_overtaken(const char *text, uint64_t kept)
@@ -237,13 +237,13 @@ void hr_env_set(const char *name, const char *value)
 	char text[256];
 	size_t n, n_value;
 
-	if (!hr__image.on || name == NULL || value == NULL || !hr__env_wanted(name) ||
-	    hr__in_vfork_child())
+	if (!hr_shim_image.on || name == NULL || value == NULL || !hr__env_wanted(name) ||
+	    hr_in_vfork_child())
 		return;
 	n = name_length(name);
 	n_value = strlen(value);
 	hr__env_keep(name, n, value); /* for the hello of this process or of a child */
-	hr__ring_find(HR__SEEK_NONE); /* in a session, also for a new thread */
+	hr_ring_find(HR__SEEK_NONE);  /* in a session, also for a new thread */
 	if (hr__ring_any() == NULL || n + n_value + 1 > sizeof(text))
 		return;
 	memcpy(text, name, n);
@@ -251,8 +251,8 @@ void hr_env_set(const char *name, const char *value)
 	memcpy(text + n + 1, value, n_value);
 	head.asked = n + n_value + 1;
 	head.fd = (int32_t)((head.asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
-	head.start_ticks = hr__clock_ticks();
-	hr__ring_control(&head, text, head.asked);
+	head.start_ticks = hr_shim_ticks();
+	hr_ring_control(&head, text, head.asked);
 }
 
 void hr_env_add(const char *name, const char *value)

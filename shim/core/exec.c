@@ -4,7 +4,7 @@
  *
  * The notice (HR_HELLO_EXEC) has its own connection and does not use a ring, because the process
  * may have no session. A vfork child cannot get a session, because it would store the session in
- * its parent's memory. A notice changes neither hr__image nor hr__self.
+ * its parent's memory. A notice changes neither hr_shim_image nor hr_self.
  */
 #include <link.h>
 #include <string.h>
@@ -46,8 +46,8 @@ static bool preloads_shim(char *const envp[])
 
 void hr__exec_init(char *const envp[])
 {
-	hr__image.by_preload = preloads_shim(envp);
-	hr__image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
+	hr_shim_image.by_preload = preloads_shim(envp);
+	hr_shim_image.by_socket = hr__env_value(envp, "HEADRACE_SOCKET") != NULL;
 }
 
 /* Whether envp can be read, because a bad pointer must fail in exec, not here. */
@@ -72,7 +72,7 @@ static bool environment_loses_shim(char *const envp[])
 	if (off != NULL && strcmp(off, "off") == 0)
 		return false;
 	return !preloads_shim(envp) ||
-	       (hr__image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
+	       (hr_shim_image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
 }
 
 /* Reads the headers of a program. Without the right to read it, have is 0. */
@@ -153,7 +153,7 @@ static bool loses_shim(const char *path, char *const envp[], uint32_t *flags)
 
 	*flags = 0;
 	/* If /etc/ld.so.preload loaded this library, the environment makes no difference. */
-	if (!hr__image.on || hr__image.quiet || !hr__image.by_preload)
+	if (!hr_shim_image.on || hr_shim_image.quiet || !hr_shim_image.by_preload)
 		return false;
 	if (!hr__path_readable(path) || !environment_readable(envp))
 		return false;
@@ -192,8 +192,8 @@ static size_t build(uint8_t *message, const char *path, uint32_t flags)
 	    .flags = flags | (hr__clock_is_tsc() ? HR_HELLO_TICKS_TSC : 0),
 	    .pid = hr__sys_getpid(),
 	    .ppid = (int32_t)HR_SYS0(getppid),
-	    .parent_session = hr__image.parent_token,
-	    .start_ticks = hr__clock_ticks(),
+	    .parent_session = hr_shim_image.parent_token,
+	    .start_ticks = hr_shim_ticks(),
 	};
 	size_t used = sizeof(h), n = strlen(path);
 	uint32_t at = 0;
@@ -218,7 +218,7 @@ static int connect_daemon(void)
 
 	if (fd < 0)
 		return -1;
-	memcpy(addr.sun_path, hr__image.socket, sizeof(addr.sun_path));
+	memcpy(addr.sun_path, hr_shim_image.socket, sizeof(addr.sun_path));
 	if (HR_SYS3(connect, fd, &addr, sizeof(addr)) < 0) {
 		HR_SYS1(close, fd);
 		return -1;
@@ -242,7 +242,7 @@ static int notify_by(uint8_t *message, const char *path, uint32_t flags)
 /* Reserves its memory, because a signal handler's stack may be too small. */
 static int notify(const char *path, uint32_t flags)
 {
-	uint8_t *message = hr__sys_reserve(NOTICE_BYTES);
+	uint8_t *message = hr_sys_reserve(NOTICE_BYTES);
 	int fd;
 
 	if (message == NULL)
@@ -258,9 +258,9 @@ static int notify(const char *path, uint32_t flags)
  */
 static void count_out_of_reach(const char *path)
 {
-	const char *socket = hr__image.socket;
+	const char *socket = hr_shim_image.socket;
 
-	if (!hr__image.left || hr__image.quiet || socket[0] == '\0' ||
+	if (!hr_shim_image.left || hr_shim_image.quiet || socket[0] == '\0' ||
 	    HR_SYS3(faccessat, AT_FDCWD, socket, W_OK) == 0 || !hr__path_readable(path))
 		return;
 	/* a search through PATH fails for most folders */
@@ -272,7 +272,7 @@ int hr_before_exec(const char *path, char *const envp[])
 {
 	uint32_t flags;
 
-	hr__self.quiet_vfork = false; /* if this is a vfork child, its parent runs next */
+	hr_self.quiet_vfork = false; /* if this is a vfork child, its parent runs next */
 	hr__ring_last_chance();
 	count_out_of_reach(path);
 	return loses_shim(path, envp, &flags) ? notify(path, flags) : -1;

@@ -52,7 +52,7 @@ bool hr__fdtab_init(void)
 	for (; fds >= FDS_MIN; fds /= 2) {
 		uint32_t n_texts = fds < TEXT_FDS ? (uint32_t)fds : TEXT_FDS;
 		size_t bytes = fds * sizeof(hr_file) + n_texts * sizeof(texts[0]);
-		void *memory = bytes <= data || fds / 2 < FDS_MIN ? hr__sys_reserve(bytes) : NULL;
+		void *memory = bytes <= data || fds / 2 < FDS_MIN ? hr_sys_reserve(bytes) : NULL;
 
 		if (memory == NULL)
 			continue;
@@ -92,7 +92,7 @@ static bool in_table(int fd)
 /* Marks the path of fd as sent, unless another thread has changed the entry `was`. */
 static void announced_store(int fd, hr_file was, hr_file file)
 {
-	if (in_table(fd) && !hr__in_vfork_child())
+	if (in_table(fd) && !hr_in_vfork_child())
 		__atomic_compare_exchange_n(&hr__fdtab.entries[fd], &was, file | HR__FD_ANNOUNCED,
 					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -155,7 +155,7 @@ static bool text_from_kernel(int fd, const struct hr__stat *st, struct hr__text 
 	char link[32];
 	long n;
 
-	if (hr__image.quiet)
+	if (hr_shim_image.quiet)
 		return false;
 	hr__linkname_proc(link, fd);
 	n = hr__text_grow(text) ? HR_SYS4(readlinkat, AT_FDCWD, link, text->bytes, PATH_MAX) : -1;
@@ -172,7 +172,7 @@ bool hr__fd_path(int fd, struct hr__text *text)
 {
 	hr_file file = in_table(fd) ? hr__fd_peek(fd) : HR_FILE_UNKNOWN;
 
-	if (hr_file_tracked(file) && !hr__in_vfork_child()) {
+	if (hr_file_tracked(file) && !hr_in_vfork_child()) {
 		text->length = text_load(fd, file, text->bytes);
 		if (text->length > 0)
 			return true;
@@ -201,7 +201,7 @@ bool hr__stat_fd(int fd, struct hr__stat *ret)
 	long r;
 
 	*ret = (struct hr__stat){.nlink = 1, .device = HR_OFFSET_NONE, .mount = -1};
-	if (hr__image.quiet)
+	if (hr_shim_image.quiet)
 		return false;
 	outer = hr__bare_enter(HR_BARE_OWN);
 	r = HR_SYS5(statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
@@ -225,7 +225,7 @@ int64_t hr_fd_position(int fd)
 	uint8_t outer;
 	long r;
 
-	if (hr__image.quiet)
+	if (hr_shim_image.quiet)
 		return -1;
 	outer = hr__bare_enter(HR_BARE_OWN);
 	r = HR_SYS3(lseek, fd, 0, SEEK_CUR);
@@ -250,11 +250,11 @@ static bool of_parent(uint32_t first, uint32_t last)
 {
 	uint32_t end;
 
-	if (hr__self.quiet_vfork)
+	if (hr_self.quiet_vfork)
 		return true;
-	if (!hr__in_vfork_child())
+	if (!hr_in_vfork_child())
 		return false;
-	hr__self.child_fds = true;
+	hr_self.child_fds = true;
 	end = __atomic_load_n(&high, __ATOMIC_RELAXED);
 	for (uint32_t fd = first; fd <= last && fd <= end && in_table((int)fd); fd++) {
 		hr_file ignored = HR_FILE_IGNORED;
@@ -284,10 +284,10 @@ hr_file hr__fd_resolve(int fd)
 	hr_file file = HR_FILE_IGNORED, unknown = HR_FILE_UNKNOWN;
 	struct hr__stat st;
 	struct hr__text text;
-	bool stored = in_table(fd) && !split() && !hr__in_vfork_child();
+	bool stored = in_table(fd) && !split() && !hr_in_vfork_child();
 	uint32_t kind; /* unused: only opens that the shim intercepts are counted */
 
-	if (fd < 0 || hr__image.quiet || !hr__stat_fd(fd, &st))
+	if (fd < 0 || hr_shim_image.quiet || !hr__stat_fd(fd, &st))
 		return HR_FILE_IGNORED; /* not stored, because a file may get this number later */
 	hr__text_init(&text);
 	if (!hr__stat_ignored(&st) && text_from_kernel(fd, &st, &text)) {
@@ -427,7 +427,7 @@ void hr_fd_clear_range(unsigned first, unsigned last)
 
 void hr_fds_split(void)
 {
-	if (!hr__image.on || hr__in_vfork_child())
+	if (!hr_shim_image.on || hr_in_vfork_child())
 		return;
 	__atomic_store_n(&hr__fdtab.split, true, __ATOMIC_SEQ_CST);
 	for (uint32_t fd = 0; fd <= __atomic_load_n(&high, __ATOMIC_SEQ_CST) && in_table((int)fd);

@@ -2,7 +2,7 @@
 /*
  * fork.c - fork, vfork, and the attach before a call that would prevent it
  *
- * The kernel zeroes hr__wiped in a forked child, so the child never uses the parent's session, even
+ * The kernel zeroes hr_wiped in a forked child, so the child never uses the parent's session, even
  * if another thread was attaching. The child maps private memory over the parent's rings, because
  * fork may interrupt a store to a ring (if a signal handler forks).
  */
@@ -30,7 +30,7 @@ void hr__cover(void *addr, uint64_t bytes)
  */
 void hr__cover_mappings(void)
 {
-	struct hr__image *im = &hr__image;
+	struct hr_shim_image *im = &hr_shim_image;
 
 	for (uint32_t i = 0; i < im->mapping_count; i++)
 		hr__cover(im->mappings[i].addr, im->mappings[i].bytes);
@@ -39,25 +39,25 @@ void hr__cover_mappings(void)
 
 void hr__fork_child(void)
 {
-	hr__self.nonce = HR__NONCE_NEVER;
-	hr__self.slow.why[HR__SLOW_RING] = 1;
-	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
-	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
-	hr__self.slow.why[HR__SLOW_BARE] = HR_BARE_NOT;
-	hr__self.began = 0;
+	hr_self.nonce = HR__NONCE_NEVER;
+	hr_self.slow.why[HR__SLOW_RING] = 1;
+	hr_self.slow.why[HR__SLOW_AGGREGATE] = 0;
+	hr_self.slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
+	hr_self.slow.why[HR__SLOW_BARE] = HR_BARE_NOT;
+	hr_self.began = 0;
 	hr__fdtab_forget_announced();
-	hr__image.clock_switched = false;
-	if (!hr__image.quiet) {
+	hr_shim_image.clock_switched = false;
+	if (!hr_shim_image.quiet) {
 		hr__session_fds_drop();
 		hr__cover_mappings();
-		hr__wiped.pid = hr__sys_getpid();
+		hr_wiped.pid = hr__sys_getpid();
 	}
-	hr__wiped.born = HR__BORN_FORKED;
+	hr_wiped.born = HR__BORN_FORKED;
 }
 
 void hr_after_fork_child(void)
 {
-	if (hr__image.on && hr__wiped.born == HR__BORN_WIPED)
+	if (hr_shim_image.on && hr_wiped.born == HR__BORN_WIPED)
 		hr__fork_child();
 }
 
@@ -68,8 +68,8 @@ void hr__announce_child(int pid, uint32_t vforked)
 
 	if (hr__ring_any() == NULL)
 		return;
-	head.start_ticks = hr__clock_ticks();
-	hr__ring_control(&head, NULL, 0);
+	head.start_ticks = hr_shim_ticks();
+	hr_ring_control(&head, NULL, 0);
 }
 
 void hr_after_fork_parent(int pid)
@@ -80,16 +80,16 @@ void hr_after_fork_parent(int pid)
 
 void hr_before_vfork(void)
 {
-	/* hr__in_vfork_child() clears the mark of an earlier vfork, unless this is the child. */
-	if (!hr__image.on)
+	/* hr_in_vfork_child() clears the mark of an earlier vfork, unless this is the child. */
+	if (!hr_shim_image.on)
 		return;
-	hr__self.quiet_vfork = hr__image.quiet > 0;
-	if (hr__image.quiet || hr__in_vfork_child() || hr__shared())
+	hr_self.quiet_vfork = hr_shim_image.quiet > 0;
+	if (hr_shim_image.quiet || hr_in_vfork_child() || hr__shared())
 		return;
-	if (__atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0)
-		hr__ring_find(HR__SEEK_FIRST);
-	hr__self.child_fds = false;
-	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
+	if (__atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) != 0)
+		hr_ring_find(HR__SEEK_FIRST);
+	hr_self.child_fds = false;
+	hr_self.slow.why[HR__SLOW_VFORK] = HR__VFORK_MARKED;
 }
 
 /*
@@ -99,23 +99,23 @@ void hr_before_vfork(void)
  */
 void hr_before_sharing(void)
 {
-	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+	if (!hr_shim_image.on || hr_shim_image.quiet || hr_in_vfork_child())
 		return;
-	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
+	if (hr_self.slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
-	hr__self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
+	hr_self.slow.why[HR__SLOW_VFORK] = HR__VFORK_SHARED;
 }
 
 /* Parent and child share memory and thread pointer. Only a system call can identify the child. */
 bool hr__vfork_child(void)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 	int pid;
 
-	if (hr__image.quiet)
+	if (hr_shim_image.quiet)
 		return true;
 	pid = hr__sys_getpid();
-	if (pid == hr__wiped.pid) {
+	if (pid == hr_wiped.pid) {
 		if (!hr__shared())
 			t->slow.why[HR__SLOW_VFORK] = HR__VFORK_NO;
 		return false;
@@ -129,46 +129,46 @@ bool hr__vfork_child(void)
 
 void hr_before_seccomp(void)
 {
-	if (!hr__image.on || hr__in_vfork_child())
+	if (!hr_shim_image.on || hr_in_vfork_child())
 		return;
-	if (!hr__image.quiet) {
-		hr__ring_find(HR__SEEK_FORCE);
+	if (!hr_shim_image.quiet) {
+		hr_ring_find(HR__SEEK_FORCE);
 		/* The system calls for these are still allowed. */
 		hr__path_know_cwd();
 		hr__fdtab_resolve_open();
 	}
-	__atomic_fetch_add(&hr__image.quiet, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&hr_shim_image.quiet, 1, __ATOMIC_SEQ_CST);
 }
 
 void hr_seccomp_failed(void)
 {
-	if (hr__image.on && !hr__in_vfork_child())
-		__atomic_fetch_sub(&hr__image.quiet, 1, __ATOMIC_SEQ_CST);
+	if (hr_shim_image.on && !hr_in_vfork_child())
+		__atomic_fetch_sub(&hr_shim_image.quiet, 1, __ATOMIC_SEQ_CST);
 }
 
 void hr_before_no_clock(void)
 {
 	hr_before_seccomp();
 	hr__clock_freeze();
-	hr__self.slow.why[HR__SLOW_CLOCK] = 1;
+	hr_self.slow.why[HR__SLOW_CLOCK] = 1;
 }
 
 void hr_before_unseen_library(void)
 {
-	if (!hr__image.on || hr__in_vfork_child())
+	if (!hr_shim_image.on || hr_in_vfork_child())
 		return;
 	hr_fds_split();
-	if (!hr__image.quiet)
-		hr__ring_find(HR__SEEK_RETRY);
+	if (!hr_shim_image.quiet)
+		hr_ring_find(HR__SEEK_RETRY);
 	hr__counters_add(HR_CTL_LIBRARY, 0, HR_ASKED_NONE, 0, 0);
 }
 
 void hr_before_leaving(void)
 {
-	if (!hr__image.on || hr__image.quiet || hr__in_vfork_child())
+	if (!hr_shim_image.on || hr_shim_image.quiet || hr_in_vfork_child())
 		return;
 	hr__ring_last_chance();
-	hr__ring_find(HR__SEEK_RETRY);
+	hr_ring_find(HR__SEEK_RETRY);
 	hr__ring_set_aside();
-	hr__image.left = true;
+	hr_shim_image.left = true;
 }

@@ -80,7 +80,7 @@ static int connect_daemon(uint64_t until)
 	if (r < 0)
 		return (int)r;
 	own_set(HR__OWN_SOCKET, r);
-	memcpy(addr.sun_path, hr__image.socket, sizeof(addr.sun_path));
+	memcpy(addr.sun_path, hr_shim_image.socket, sizeof(addr.sun_path));
 	for (;;) {
 		struct timespec pause = {.tv_nsec = (long)PAUSE_NS};
 		int32_t fd = own_get(HR__OWN_SOCKET);
@@ -224,9 +224,9 @@ int hr__handshake_offer(uint64_t token)
 	    .kind = HR_HELLO_OFFER,
 	    .bytes = sizeof(hello),
 	    .flags = hr__clock_is_tsc() ? HR_HELLO_TICKS_TSC : 0,
-	    .pid = hr__wiped.pid,
+	    .pid = hr_wiped.pid,
 	    .session = token,
-	    .start_ticks = hr__clock_ticks(),
+	    .start_ticks = hr_shim_ticks(),
 	};
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];

@@ -59,7 +59,7 @@ static long read_argv(char *buf, size_t cap)
 {
 	long n = hr__sys_slurp("/proc/self/cmdline", buf, cap);
 
-	return n > 0 && !hr__image.full_cmdline ? (long)hr__cmdline_cut(buf, (size_t)n) : n;
+	return n > 0 && !hr_shim_image.full_cmdline ? (long)hr__cmdline_cut(buf, (size_t)n) : n;
 }
 
 static long read_cwd(char *buf, size_t cap)
@@ -72,11 +72,11 @@ static long read_cwd(char *buf, size_t cap)
 /* Returns at most HR_EXCLUDED_TEXT, because common/path_filter.c limits the patterns. */
 static long read_defaults(char *buf, size_t cap)
 {
-	const struct hr__patterns *defaults = &hr__filter.defaults;
+	const struct hr_patterns *defaults = &hr_filter.defaults;
 	long n = 0;
 
 	(void)cap;
-	for (uint32_t i = 0; i < hr__filter.kinds; i++) {
+	for (uint32_t i = 0; i < hr_filter.kinds; i++) {
 		memcpy(buf + n, defaults->v[i].text, defaults->v[i].bytes);
 		n += defaults->v[i].bytes;
 		buf[n++] = '\0';
@@ -99,8 +99,8 @@ static uintptr_t thread_pointer(void)
 static void item_cover(void)
 {
 	const struct hr_item_cover cover = {
-	    .thread = (int64_t)((uintptr_t)&hr__self - thread_pointer()),
-	    .began_ticks = hr__self.began,
+	    .thread = (int64_t)((uintptr_t)&hr_self - thread_pointer()),
+	    .began_ticks = hr_self.began,
 	};
 	uint8_t *value = item_room(sizeof(cover));
 
@@ -141,7 +141,7 @@ static void items_env(void)
 	}
 }
 
-/* Moves the totals of hr__wiped into the message. */
+/* Moves the totals of hr_wiped into the message. */
 static void item_counters(void)
 {
 	uint8_t *start = item_room(HR_OP_MAX * sizeof(struct hr_counter));
@@ -149,10 +149,10 @@ static void item_counters(void)
 	n_taken = 0;
 	taken = start;
 	if (start == NULL || hr__controls_sessions() ||
-	    __atomic_exchange_n(&hr__wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
+	    __atomic_exchange_n(&hr_wiped.counting, 0, __ATOMIC_ACQUIRE) == 0)
 		return;
 	for (unsigned op = HR_CTL_REGION; op < HR_OP_MAX; op++) {
-		struct hr_lost *l = &hr__wiped.counters[op];
+		struct hr_lost *l = &hr_wiped.counters[op];
 		struct hr_counter c = {.op = (uint16_t)op};
 
 		c.total.count = __atomic_exchange_n(&l->count, 0, __ATOMIC_RELAXED);
@@ -172,12 +172,12 @@ void hr__hello_counters_return(void)
 		struct hr_counter c;
 
 		memcpy(&c, taken + i * sizeof(c), sizeof(c));
-		struct hr_lost *l = &hr__wiped.counters[c.op];
+		struct hr_lost *l = &hr_wiped.counters[c.op];
 
 		__atomic_fetch_add(&l->count, c.total.count, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&l->bytes, c.total.bytes, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&l->ticks, c.total.ticks, __ATOMIC_RELAXED);
-		__atomic_store_n(&hr__wiped.counting, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&hr_wiped.counting, 1, __ATOMIC_RELEASE);
 	}
 	n_taken = 0;
 }
@@ -195,19 +195,19 @@ size_t hr__hello_build(enum hr_hello_kind kind, uint32_t flags, const void **ret
 	    .word_bytes = sizeof(void *),
 	    .kind = (uint16_t)kind,
 	    .flags = flags,
-	    .pid = hr__wiped.pid,
+	    .pid = hr_wiped.pid,
 	    .ppid = (int32_t)HR_SYS0(getppid),
-	    .tid = hr__sys_gettid(),
-	    .session = hr__wiped.token,
+	    .tid = hr_sys_gettid(),
+	    .session = hr_wiped.token,
 	};
 
-	if (hr__wiped.image == 0)
-		hr__wiped.image = (uint32_t)hr__clock_ticks() | 1;
-	h.image = hr__wiped.image;
+	if (hr_wiped.image == 0)
+		hr_wiped.image = (uint32_t)hr_shim_ticks() | 1;
+	h.image = hr_wiped.image;
 	used = sizeof(h);
 	if (kind == HR_HELLO_ATTACH) {
 		if (flags & HR_HELLO_FORKED)
-			h.parent_session = hr__image.parent_token;
+			h.parent_session = hr_shim_image.parent_token;
 		item_read(HR_ITEM_EXE, read_exe, HR__PATH_MAX);
 		item_read(HR_ITEM_ARGV, read_argv, ARGV_BYTES);
 		item_read(HR_ITEM_CWD, read_cwd, HR__PATH_MAX);
@@ -220,7 +220,7 @@ size_t hr__hello_build(enum hr_hello_kind kind, uint32_t flags, const void **ret
 	}
 	if (hr__clock_is_tsc())
 		h.flags |= HR_HELLO_TICKS_TSC;
-	h.start_ticks = hr__clock_ticks();
+	h.start_ticks = hr_shim_ticks();
 	h.bytes = (uint32_t)used;
 	memcpy(message, &h, sizeof(h));
 	*ret_message = message;

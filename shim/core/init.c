@@ -12,9 +12,9 @@
 #define WAIT_MS	     2
 #define WAIT_MS_MOST 60000u
 
-struct hr__image hr__image;
-struct hr__wiped hr__wiped;
-struct hr__filter hr__filter;
+struct hr_shim_image hr_shim_image;
+struct hr_wiped hr_wiped;
+struct hr_filter hr_filter;
 
 const char *hr__env_value(char *const envp[], const char *name)
 {
@@ -42,7 +42,7 @@ static uint32_t wait_limited(uint64_t ms)
 
 static void read_on_full(const char *value)
 {
-	struct hr__image *im = &hr__image;
+	struct hr_shim_image *im = &hr_shim_image;
 
 	im->on_full = HR__FULL_WAIT;
 	im->wait_ms = WAIT_MS;
@@ -59,22 +59,22 @@ static void read_hint(const char *value)
 
 	if (value == NULL || strlen(value) != 20)
 		return;
-	hr__image.hint = (char *)value;
+	hr_shim_image.hint = (char *)value;
 	failed_s = parse_number(value);
 	if (failed_s != 0)
-		hr__image.no_wait_until_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
+		hr_shim_image.no_wait_until_ns = (failed_s + HINT_SECONDS) * NS_PER_S;
 }
 
 static void read_filter(char **envp)
 {
-	const struct hr__filter_config config = {
+	const struct hr_filter_config config = {
 	    .exclude = hr__env_value(envp, "HEADRACE_EXCLUDE"),
 	    .include = hr__env_value(envp, "HEADRACE_INCLUDE"),
 	    .defaults = hr__env_value(envp, "HEADRACE_DEFAULT_EXCLUDE"),
 	    .store = hr__env_value(envp, "HEADRACE_STORE"),
 	};
 
-	hr__filter_init(&hr__filter, &config);
+	hr_filter_init(&hr_filter, &config);
 }
 
 static void read_environment(char **envp)
@@ -88,12 +88,12 @@ static void read_environment(char **envp)
 	if (socket == NULL)
 		socket = "/run/headrace/shim.sock";
 	n = strlen(socket);
-	if (n < sizeof(hr__image.socket)) /* a longer path is no valid address */
-		memcpy(hr__image.socket, socket, n + 1);
-	hr__image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
-	hr__image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
-	hr__image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
-	hr__image.nvtx_all = nvtx != NULL && strcmp(nvtx, "all") == 0;
+	if (n < sizeof(hr_shim_image.socket)) /* a longer path is no valid address */
+		memcpy(hr_shim_image.socket, socket, n + 1);
+	hr_shim_image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
+	hr_shim_image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
+	hr_shim_image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
+	hr_shim_image.nvtx_all = nvtx != NULL && strcmp(nvtx, "all") == 0;
 	read_on_full(hr__env_value(envp, "HEADRACE_ON_FULL"));
 	read_hint(hr__env_value(envp, HINT_NAME));
 	read_filter(envp);
@@ -114,12 +114,12 @@ void hr__init(char **envp)
 		return;
 	read_environment(envp);
 	/* The kernel zeroes this memory in a forked child. This needs Linux 4.14. */
-	if (HR_SYS3(madvise, &hr__wiped, sizeof(hr__wiped), MADV_WIPEONFORK) != 0 ||
+	if (HR_SYS3(madvise, &hr_wiped, sizeof(hr_wiped), MADV_WIPEONFORK) != 0 ||
 	    !hr__fdtab_init()) {
 		hr__exec_unable();
 		return;
 	}
-	hr__wiped.pid = hr__sys_getpid();
-	hr__wiped.born = HR__BORN_IMAGE;
-	hr__image.on = true;
+	hr_wiped.pid = hr__sys_getpid();
+	hr_wiped.born = HR__BORN_IMAGE;
+	hr_shim_image.on = true;
 }

@@ -4,13 +4,13 @@
  *
  * Threads   Any thread, and signal handlers that interrupt any other part. The attach lock is the
  *           only lock, and is taken only with all signals blocked.
- * Lifetime  hr__image  set by the constructor, copied by fork
- *           hr__wiped  zeroed by the kernel in every forked child (MADV_WIPEONFORK)
- *           hr__self   per thread; its ring is valid only while `nonce` equals hr__wiped.nonce
+ * Lifetime  hr_shim_image  set by the constructor, copied by fork
+ *           hr_wiped  zeroed by the kernel in every forked child (MADV_WIPEONFORK)
+ *           hr_self   per thread; its ring is valid only while `nonce` equals hr_wiped.nonce
  *
- *      hr__self.nonce == hr__wiped.nonce ?
- *            yes -> hr__self.ring (NULL: this session has no ring for this thread)
- *            no  -> hr__ring_find(): not attached, a forked child, or a new thread
+ *      hr_self.nonce == hr_wiped.nonce ?
+ *            yes -> hr_self.ring (NULL: this session has no ring for this thread)
+ *            no  -> hr_ring_find(): not attached, a forked child, or a new thread
  */
 #ifndef HEADRACE_SHIM_CORE_INTERNAL_H
 #define HEADRACE_SHIM_CORE_INTERNAL_H
@@ -23,7 +23,7 @@
 #define HR__ENV_BYTES	 12288u
 #define HR__SOCKET_BYTES 108u
 
-struct hr__image {
+struct hr_shim_image {
 	bool on; /* the shim intercepts calls */
 	/* seccomp filters that exist or that threads install now; if not 0: no system calls */
 	uint32_t quiet;
@@ -38,7 +38,7 @@ struct hr__image {
 	bool clock_switched;   /* the attach changed the clock and the unit of ticks */
 	uint8_t on_full;       /* enum hr__on_full */
 	uint32_t wait_ms;      /* HEADRACE_ON_FULL=wait:MS */
-	int32_t controls;      /* pid of a process that has called hr__session_record(); 0: none */
+	int32_t controls;      /* pid of a process that has called hr_session_record(); 0: none */
 	uint64_t parent_token; /* token of the latest session of this process, or of its ancestor */
 	/*
 	 * First map of the session of parent_token, or NULL. Forked children keep the head of this
@@ -59,7 +59,7 @@ struct hr__image {
 		uint64_t bytes;
 	} mappings[HR_SESSION_MAPS + 1]; /* maps and the node page */
 };
-extern struct hr__image hr__image;
+extern struct hr_shim_image hr_shim_image;
 
 enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 
@@ -67,7 +67,7 @@ enum hr__on_full { HR__FULL_WAIT, HR__FULL_DROP };
 
 #define HR__SENT_SLOTS 65536u
 #define HR__REQUESTS   4096u
-/* The third free bit of an hr_file. In hr__wiped.sent: type, device and mount were sent, too. */
+/* The third free bit of an hr_file. In hr_wiped.sent: type, device and mount were sent, too. */
 #define HR__SENT_TYPED UINT64_C(4)
 /* The same bit in the fd table: this session has sent the path. Wrappers do not see this bit. */
 #define HR__FD_ANNOUNCED UINT64_C(4)
@@ -92,12 +92,12 @@ struct hr__request {
 };
 
 /* An open region of ITT; `key` is the id that the program gave to the region. */
-struct hr__opened {
+struct hr_shim_opened {
 	uint64_t key; /* 0: free, 1: a thread is changing it */
 	uint64_t span;
 };
 
-struct hr__wiped {
+struct hr_wiped {
 	uint64_t nonce; /* 0: no session; a release store after the fields below */
 	uint32_t born;	/* enum hr__born; a release store after the fields below */
 	int32_t pid;
@@ -116,7 +116,7 @@ struct hr__wiped {
 	uint64_t start_ticks;
 	int64_t step, epoch; /* region.c: number XOR HR_REGION_NONE, so that 0 means none */
 	uint64_t step_span, epoch_span;
-	struct hr__opened opened[HR_REGION_SPANS]; /* itt.c */
+	struct hr_shim_opened opened[HR_REGION_SPANS]; /* itt.c */
 	const struct hr_node_page *node;
 	struct hr_map_hdr *maps[HR_SESSION_MAPS];
 	struct hr_map_hdr *common_map;
@@ -129,16 +129,16 @@ struct hr__wiped {
 	uint64_t request_keys[HR__REQUESTS]; /* request.c */
 	struct hr__request requests[HR__REQUESTS];
 } __attribute__((aligned(HR__PAGE_ALIGN)));
-extern struct hr__wiped hr__wiped;
+extern struct hr_wiped hr_wiped;
 
 /*
  * Whether this process begins and ends its sessions itself. What happens without one is not kept.
  */
 static inline bool hr__controls_sessions(void)
 {
-	int32_t controls = __atomic_load_n(&hr__image.controls, __ATOMIC_RELAXED);
+	int32_t controls = __atomic_load_n(&hr_shim_image.controls, __ATOMIC_RELAXED);
 
-	return controls != 0 && controls == hr__wiped.pid;
+	return controls != 0 && controls == hr_wiped.pid;
 }
 
 /* ---- for the life of a thread ---------------------------------------------------------------- */
@@ -196,20 +196,20 @@ _Static_assert(offsetof(struct hr__thread, nonce) == offsetof(struct hr_cover, n
 		   sizeof(struct hr_ring_hdr *) == sizeof(uint64_t),
 	       "its head is a struct hr_cover");
 #define HR__NONCE_NEVER (~UINT64_C(0)) /* this thread never searched for a ring */
-extern __thread struct hr__thread hr__self __attribute__((tls_model("initial-exec")));
+extern __thread struct hr__thread hr_self __attribute__((tls_model("initial-exec")));
 
 /* Records, for the probes, why this thread has no in-flight cell. */
 static inline uint8_t hr__bare_enter(enum hr_bare what)
 {
-	uint8_t outer = hr__self.slow.why[HR__SLOW_BARE];
+	uint8_t outer = hr_self.slow.why[HR__SLOW_BARE];
 
-	hr__self.slow.why[HR__SLOW_BARE] = (uint8_t)what;
+	hr_self.slow.why[HR__SLOW_BARE] = (uint8_t)what;
 	return outer;
 }
 
 static inline void hr__bare_leave(uint8_t outer)
 {
-	hr__self.slow.why[HR__SLOW_BARE] = outer;
+	hr_self.slow.why[HR__SLOW_BARE] = outer;
 }
 
 /* ---- ring.c: the thread's ring --------------------------------------------------------------- */
@@ -222,7 +222,7 @@ enum hr__seek {
 };
 
 /* Returns the calling thread's ring. NULL: there is none; call hr__counters_add() instead. */
-struct hr_ring_hdr *hr__ring_find(enum hr__seek seek);
+struct hr_ring_hdr *hr_ring_find(enum hr__seek seek);
 
 /* The last time that headraced may be in reach: attaches if only this process has some totals. */
 void hr__ring_last_chance(void);
@@ -235,7 +235,7 @@ void hr__ring_common_set(struct hr_map_hdr *map, struct hr_ring_hdr *ring);
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n);
 
 /* Writes a control record (HR_CTL_*) and n_text bytes of text. False: the record was dropped. */
-bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text);
+bool hr_ring_control(const struct hr_record *head, const void *text, size_t n_text);
 
 /* Writes a record, and `pair` unless it is NULL. Counts a record without room as lost. */
 void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags, uint32_t bits,
@@ -248,11 +248,11 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off);
 
 /* Returns this thread's ring in this session, without a search. NULL: the thread has none. */
-static inline struct hr_ring_hdr *hr__ring_current(void)
+static inline struct hr_ring_hdr *hr_ring_current(void)
 {
 	/* Acquire: pairs with the release store of nonce. */
-	if (hr_likely(hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE)))
-		return hr__self.ring;
+	if (hr_likely(hr_self.nonce == __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE)))
+		return hr_self.ring;
 	return NULL;
 }
 
@@ -273,25 +273,25 @@ bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int f
  */
 static inline struct hr_ring_hdr *hr__ring_common(void)
 {
-	/* Acquire: as in hr__ring_current. */
-	if (hr__self.common && hr__self.ring == NULL &&
-	    hr__self.nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE))
-		return __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED);
+	/* Acquire: as in hr_ring_current. */
+	if (hr_self.common && hr_self.ring == NULL &&
+	    hr_self.nonce == __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE))
+		return __atomic_load_n(&hr_wiped.common, __ATOMIC_RELAXED);
 	return NULL;
 }
 
 /* Returns the ring for the calling thread's records: its own, or the common ring. */
 static inline struct hr_ring_hdr *hr__ring_any(void)
 {
-	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_ring_hdr *ring = hr_ring_current();
 
 	return hr_likely(ring != NULL) ? ring : hr__ring_common();
 }
 
 /* Map number i of the session, below map_count. A next session may store another one there. */
-static inline struct hr_map_hdr *hr__session_map(uint32_t i)
+static inline struct hr_map_hdr *hr_session_map(uint32_t i)
 {
-	return __atomic_load_n(&hr__wiped.maps[i], __ATOMIC_RELAXED);
+	return __atomic_load_n(&hr_wiped.maps[i], __ATOMIC_RELAXED);
 }
 
 static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t i)
@@ -313,7 +313,7 @@ bool hr__session_more_rings(uint32_t have_maps);
  * shim must make no system calls (seccomp); -EBUSY, -ENAMETOOLONG; other errors: the daemon cannot
  * be reached.
  */
-int hr__session_record(const char *socket);
+int hr_session_record(const char *socket);
 /* Whether a seccomp filter may kill the program for a system call. `text`: scratch memory. */
 bool hr__seccomp_forbids(char *text, size_t bytes);
 /* Call it before the program closes these descriptors: an attach then does not use them further. */
@@ -359,24 +359,24 @@ bool hr__vfork_child(void);
 
 static inline bool hr__shared(void)
 {
-	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] == HR__VFORK_SHARED);
+	return hr_unlikely(hr_self.slow.why[HR__SLOW_VFORK] == HR__VFORK_SHARED);
 }
 
-static inline bool hr__in_vfork_child(void)
+static inline bool hr_in_vfork_child(void)
 {
-	return hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO) && hr__vfork_child();
+	return hr_unlikely(hr_self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO) && hr__vfork_child();
 }
 
 void hr__requests_cut(void); /* call it at exit */
 void hr__counters_add(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags, uint64_t ticks);
 uint64_t hr__counters_bytes(uint16_t op, int64_t ret, uint64_t asked, uint32_t flags);
 /* Counts a region as lost, because the thread has no ring, or this is a vfork child. */
-void hr__counters_region(void);
+void hr_counters_region(void);
 void hr__counters_to_session(void);   /* moves totals from before the session */
 void hr__excluded_add(uint32_t kind); /* counts an open that a default filter excludes */
 void hr__excluded_to_session(void);   /* same for excluded opens */
-void hr__lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
-		  uint64_t ticks);
+void hr_lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t bytes,
+		 uint64_t ticks);
 
 /* ---- init.c, real.c -------------------------------------------------------------------------- */
 
@@ -385,7 +385,7 @@ void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name);
 void hr__real_init(const char *preloaded); /* the value of LD_PRELOAD, or NULL */
 /* Finds a function in the objects loaded after the shim, in any scope of the loader. NULL: none. */
-void *hr__real_named(const char *name);
+void *hr_real_named(const char *name);
 /*
  * own.c: replaces the beginning of a wrapper by a jump to `to`, which gets all arguments. Call it
  * before other threads exist. Changes nothing if the system forbids it.

@@ -42,18 +42,18 @@ static bool jump_stays(const void *env)
 {
 	uintptr_t target = jump_target(env);
 
-	return target > (uintptr_t)__builtin_frame_address(0) && target < hr__self.frame;
+	return target > (uintptr_t)__builtin_frame_address(0) && target < hr_self.frame;
 }
 
 void hr_before_longjmp(const void *env)
 {
-	struct hr_ring_hdr *ring = hr__ring_current();
-	uint8_t bare = hr__self.slow.why[HR__SLOW_BARE];
+	struct hr_ring_hdr *ring = hr_ring_current();
+	uint8_t bare = hr_self.slow.why[HR__SLOW_BARE];
 	struct hr_inflight cell;
 
 	if (bare != HR_BARE_NOT && (bare != HR_BARE_CALL || !jump_stays(env))) {
 		hr__bare_leave(HR_BARE_NOT);
-		hr__self.began = 0;
+		hr_self.began = 0;
 	}
 	if (ring == NULL ||
 	    __atomic_load_n(hr__cell_word(&ring->inflight), __ATOMIC_RELAXED) == 0 ||
@@ -61,6 +61,6 @@ void hr_before_longjmp(const void *env)
 		return;
 	cell = ring->inflight;
 	if (cell.op != 0)
-		hr__ring_cut(ring, &cell, hr__clock_ticks());
+		hr__ring_cut(ring, &cell, hr_shim_ticks());
 	__atomic_store_n(hr__cell_word(&ring->inflight), 0, __ATOMIC_RELEASE);
 }

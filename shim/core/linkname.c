@@ -7,7 +7,7 @@
 #define MEMFD	"/memfd:"
 #define TMPFILE "#tmpfile"
 
-char *hr__put_digits(char *to, uint64_t n)
+char *hr_put_digits(char *to, uint64_t n)
 {
 	char digits[20];
 	int count = 0;
@@ -26,13 +26,13 @@ void hr__linkname_proc(char buf[32], int fd)
 	static const char folder[] = "/proc/thread-self/fd/";
 
 	memcpy(buf, folder, sizeof(folder) - 1);
-	*hr__put_digits(buf + sizeof(folder) - 1, (uint32_t)fd) = '\0';
+	*hr_put_digits(buf + sizeof(folder) - 1, (uint32_t)fd) = '\0';
 }
 
 void hr__linkname_stat(char buf[32], int pid)
 {
 	memcpy(buf, "/proc/", sizeof("/proc/"));
-	memcpy(hr__put_digits(buf + 6, (uint32_t)pid), "/stat", 6);
+	memcpy(hr_put_digits(buf + 6, (uint32_t)pid), "/stat", 6);
 }
 
 /* If the base name is "#" and digits, returns the length of the folder's path, otherwise 0. */

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Writes at most 20 digits, without a NUL. Returns the end of the digits. */
-char *hr__put_digits(char *to, uint64_t n);
+char *hr_put_digits(char *to, uint64_t n);
 
 /* Writes "/proc/thread-self/fd/N". A negative fd gives a link that does not exist. */
 void hr__linkname_proc(char buf[32], int fd);

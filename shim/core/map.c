@@ -53,7 +53,7 @@ static uintptr_t map_end_of(const void *addr, uint64_t bytes)
 
 void hr_map_add(const void *addr, uint64_t bytes, hr_file file)
 {
-	if (hr_file_tracked(file) && addr != NULL && bytes > 0 && !hr__in_vfork_child())
+	if (hr_file_tracked(file) && addr != NULL && bytes > 0 && !hr_in_vfork_child())
 		map_add((uintptr_t)addr, map_end_of(addr, bytes), file);
 }
 
@@ -97,7 +97,7 @@ void hr_map_remove(const void *addr, uint64_t bytes)
 {
 	uint32_t end = __atomic_load_n(&top, __ATOMIC_RELAXED);
 
-	if (__atomic_load_n(&used, __ATOMIC_RELAXED) == 0 || hr__in_vfork_child())
+	if (__atomic_load_n(&used, __ATOMIC_RELAXED) == 0 || hr_in_vfork_child())
 		return;
 	for (uint32_t i = 0; i < end; i++) {
 		uintptr_t start = __atomic_load_n(&slots[i].start, __ATOMIC_ACQUIRE);

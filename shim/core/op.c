@@ -18,15 +18,15 @@
 
 static bool level_off(void)
 {
-	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+	return __atomic_load_n(&hr_self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 }
 
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 {
-	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_ring_hdr *ring = hr_ring_current();
 
 	if (hr_unlikely(ring == NULL))
-		ring = hr__ring_find(seek);
+		ring = hr_ring_find(seek);
 	*ret_off = (ring != NULL || hr__ring_common() != NULL) && level_off();
 	return *ret_off ? NULL : ring;
 }
@@ -34,7 +34,7 @@ struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 /* Whether the fast path can be used: a ring of this session, and no reason of enum hr__slow. */
 static inline bool thread_ready(const struct hr__thread *t)
 {
-	return t->nonce == __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
+	return t->nonce == __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) && t->slow.any == 0;
 }
 
 /* Slow path: writes the in-flight cell, unless two processes share the thread and its cell. */
@@ -57,7 +57,7 @@ static void cell_leave(struct hr_op *op)
  */
 static void bare_enter(struct hr_op *op)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 
 	/* A child handler of pthread_atfork may make calls before fork() returns to its wrapper. */
 	hr_after_fork_child();
@@ -80,7 +80,7 @@ static void bare_leave(const struct hr_op *op)
 {
 	hr__bare_leave(op->outer_bare);
 	if (op->outer_bare != HR_BARE_CALL)
-		hr__self.began = 0;
+		hr_self.began = 0;
 }
 
 /* ---- begin ------------------------------------------------------------------------------------- */
@@ -117,12 +117,12 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 	if (off)
 		return;
 	if (hr__ring_any() != NULL) {
-		leave_special_states(&hr__self);
+		leave_special_states(&hr_self);
 		if (hr_file_tracked(file))
 			file = hr__fd_announce(fd, file);
 	}
 	op_set(op, id, file, fd, asked, offset);
-	op->start = hr__clock_ticks();
+	op->start = hr_shim_ticks();
 	if (op->ring != NULL)
 		cell_enter(op, hr__file_bits(file));
 	else
@@ -132,7 +132,7 @@ static void begin_slow(struct hr_op *op, enum hr_op_id id, hr_file file, int fd,
 static __attribute__((noinline)) void begin_unknown(struct hr_op *op, enum hr_op_id id, int fd,
 						    uint64_t asked, int64_t offset, hr_file file)
 {
-	if (file == HR_FILE_UNKNOWN || (hr__in_vfork_child() && hr__self.child_fds))
+	if (file == HR_FILE_UNKNOWN || (hr_in_vfork_child() && hr_self.child_fds))
 		file = hr__fd_resolve(fd);
 	if (hr_file_tracked(file))
 		begin_slow(op, id, file & ~HR__FD_ANNOUNCED, fd, asked, offset);
@@ -143,7 +143,7 @@ static __attribute__((noinline)) void begin_unknown(struct hr_op *op, enum hr_op
 void hr__begin_fd(struct hr_op *op, enum hr_op_id id, int fd, uint64_t asked, int64_t offset,
 		  hr_file file)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 
 	op->ring = t->ring; /* so that the end detects a change of the ring */
 	if (hr_unlikely((file & HR__FD_ANNOUNCED) == 0 || !thread_ready(t))) {
@@ -159,7 +159,7 @@ void hr_begin_file(struct hr_op *op, enum hr_op_id id, hr_file file, int fd, uin
 		   int64_t offset)
 {
 	op->live = false;
-	if (file != HR_FILE_IGNORED && hr__image.on)
+	if (file != HR_FILE_IGNORED && hr_shim_image.on)
 		begin_slow(op, id, file, fd, asked, offset);
 }
 
@@ -188,14 +188,14 @@ static bool resolves_early(enum hr_op_id id)
 /* At level off, returns NULL. The fd table is still updated, and the end checks the level. */
 static struct hr_ring_hdr *ring_now(void)
 {
-	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_ring_hdr *ring = hr_ring_current();
 
 	return ring != NULL && !level_off() ? ring : NULL;
 }
 
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked)
 {
-	op->live = hr__image.on && path != NULL;
+	op->live = hr_shim_image.on && path != NULL;
 	if (!op->live)
 		return;
 	op->id = (uint16_t)id;
@@ -206,24 +206,24 @@ void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *pa
 	op->path = path;
 	op->dirfd = dirfd;
 	op->ring = ring_now();
-	if (op->ring != NULL && hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
+	if (op->ring != NULL && hr_self.slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
-	if (hr_unlikely(hr__self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
+	if (hr_unlikely(hr_self.slow.why[HR__SLOW_VFORK] != HR__VFORK_NO))
 		hr__vfork_child();
 	/* Under seccomp, the shim cannot test the path now. */
-	if (hr_unlikely(resolves_early(id)) && !hr__image.quiet) {
+	if (hr_unlikely(resolves_early(id)) && !hr_shim_image.quiet) {
 		op->live = op_name(op, hr__path_readable(path), -1, false);
 		op->path = NULL;
 		if (!op->live)
 			return;
 		op->ring = ring_now();
 	}
-	op->start = hr__clock_ticks();
+	op->start = hr_shim_ticks();
 	if (op->ring != NULL)
 		cell_enter(op, 0);
 	else
 		bare_enter(op);
-	hr__self.path = path;
+	hr_self.path = path;
 }
 
 /* ---- end --------------------------------------------------------------------------------------- */
@@ -246,10 +246,10 @@ static void end_elsewhere(struct hr_op *op, uint64_t end, int64_t ret, uint32_t 
 		hr__counters_add(op->id, ret, op->asked, flags, ticks);
 		return;
 	}
-	if (began == NULL && hr__image.clock_switched)
-		op->start = end = hr__clock_ticks(); /* both may have the previous clock's unit */
+	if (began == NULL && hr_shim_image.clock_switched)
+		op->start = end = hr_shim_ticks(); /* both may have the previous clock's unit */
 	/* The operation began in the parent or an earlier session. */
-	session = __atomic_load_n(&hr__wiped.start_ticks, __ATOMIC_RELAXED);
+	session = __atomic_load_n(&hr_wiped.start_ticks, __ATOMIC_RELAXED);
 	if (began != NULL && op->start < session)
 		op->start = session;
 	hr__ring_record(op, end, ret, flags, 0, pair);
@@ -260,7 +260,7 @@ static void op_finish(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flag
 {
 	bool bare = op->ring == NULL;
 
-	if (hr_likely(!bare && op->ring == hr__ring_current())) {
+	if (hr_likely(!bare && op->ring == hr_ring_current())) {
 		hr__ring_record(op, end, ret, flags, 0, pair);
 		cell_leave(op);
 		return;
@@ -275,7 +275,7 @@ void hr__end_none(struct hr_op *op)
 	op->live = false;
 	if (op->ring == NULL)
 		bare_leave(op);
-	else if (op->ring == hr__ring_current())
+	else if (op->ring == hr_ring_current())
 		cell_leave(op);
 }
 
@@ -304,7 +304,7 @@ static bool path_doubtful(enum hr_op_id id, int64_t ret, uint32_t flags)
  */
 static bool path_readable_after(const struct hr_op *op, int64_t ret, uint32_t flags)
 {
-	if (path_doubtful(op->id, ret, flags) && !hr__image.quiet)
+	if (path_doubtful(op->id, ret, flags) && !hr_shim_image.quiet)
 		return hr__path_readable(op->path);
 	switch (ret >= 0 ? 0 : -ret) {
 	case 0:
@@ -397,13 +397,13 @@ static __attribute__((noinline)) void end_slow(struct hr_op *op, uint64_t end, i
 
 void hr__end(struct hr_op *op, int64_t ret, uint32_t flags)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 	struct hr__place place = {.ring = op->ring, .mask = t->mask};
 	struct hr_record *r;
 	uint64_t end;
 
 	if (hr_unlikely(op->path != NULL || !thread_ready(t) || place.ring != t->ring)) {
-		end_slow(op, hr__clock_ticks(), ret, flags);
+		end_slow(op, hr_shim_ticks(), ret, flags);
 		return;
 	}
 	end = hr__clock_tsc();
@@ -431,7 +431,7 @@ void hr_end_open(struct hr_op *op, int fd, int64_t ret, uint32_t flags)
 			hr_fd_clear(fd);
 		return;
 	}
-	end = hr__clock_ticks();
+	end = hr_shim_ticks();
 	if (op->path == NULL && fd >= 0)
 		hr_fd_set(fd, op->file);
 	if (op->path != NULL && !op_name(op, path_readable_after(op, ret, flags), fd,
@@ -455,7 +455,7 @@ void hr_end_pair(struct hr_op *op, hr_file second, int second_fd, int64_t second
 
 	if (!op->live)
 		return;
-	end = hr__clock_ticks();
+	end = hr_shim_ticks();
 	if (op->path != NULL && !op_name(op, path_readable_after(op, ret, flags), -1, false)) {
 		if (!hr_file_tracked(second)) {
 			hr__end_none(op);
@@ -475,7 +475,7 @@ hr_file hr_path_file(int dirfd, const char *path, bool proved)
 {
 	struct hr_op op = {.path = path, .dirfd = dirfd};
 
-	if (!hr__image.on || path == NULL || !(proved || hr__path_readable(path)))
+	if (!hr_shim_image.on || path == NULL || !(proved || hr__path_readable(path)))
 		return HR_FILE_IGNORED;
 	return op_name(&op, true, -1, false) ? op.file : HR_FILE_IGNORED;
 }
@@ -498,14 +498,14 @@ static void count_start(struct hr_aggregate *a, enum hr_op_id id, int fd, hr_fil
 	__atomic_store_n(&a->op, 0, __ATOMIC_RELEASE);
 	a->gen++;
 	a->file = HR_FILE_ID(file);
-	a->start_ticks = hr__clock_ticks();
+	a->start_ticks = hr_shim_ticks();
 	a->ticks = 0;
 	a->count = 1;
 	a->bytes = bytes;
 	a->fd = fd;
 	a->bits = hr__file_bits(file);
 	__atomic_store_n(&a->op, (uint16_t)id, __ATOMIC_RELEASE);
-	hr__self.slow.why[HR__SLOW_AGGREGATE] = 1;
+	hr_self.slow.why[HR__SLOW_AGGREGATE] = 1;
 }
 
 /* Writes a record for this call alone, because the thread has no aggregate of its own. */
@@ -513,7 +513,7 @@ static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64
 		      hr_file file)
 {
 	const struct hr_record head = {
-	    .start_ticks = hr__clock_ticks(),
+	    .start_ticks = hr_shim_ticks(),
 	    .file = HR_FILE_ID(file),
 	    .offset = HR_OFFSET_NONE,
 	    .ret = (int64_t)bytes,
@@ -523,14 +523,14 @@ static void count_one(struct hr_ring_hdr *ring, enum hr_op_id id, int fd, uint64
 	    .bits = hr__file_bits(file) | HR_REC_AGGREGATE,
 	};
 
-	if (!hr__ring_control(&head, NULL, 0))
-		hr__lost_add(ring, head.op, 1, bytes, 0);
+	if (!hr_ring_control(&head, NULL, 0))
+		hr_lost_add(ring, head.op, 1, bytes, 0);
 }
 
 static inline bool in_flight(const struct hr_ring_hdr *ring)
 {
 	return ring != NULL ? ring->inflight.op != HR_OP_NONE
-			    : hr__self.slow.why[HR__SLOW_BARE] == HR_BARE_CALL;
+			    : hr_self.slow.why[HR__SLOW_BARE] == HR_BARE_CALL;
 }
 
 void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
@@ -557,14 +557,14 @@ void hr__count(enum hr_op_id id, int fd, uint64_t bytes, hr_file file)
 		return;
 	}
 	a = &ring->aggregate;
-	if (hr_likely(hr__self.slow.why[HR__SLOW_AGGREGATE] != 0 && a->op == id && a->fd == fd &&
+	if (hr_likely(hr_self.slow.why[HR__SLOW_AGGREGATE] != 0 && a->op == id && a->fd == fd &&
 		      a->file == HR_FILE_ID(file))) {
 		hr__add_local(&a->bytes, bytes);
 		hr__add_local(&a->count, 1);
 		if (hr_likely(a->count < HR_AGGREGATE_CALLS))
 			return;
 	}
-	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0) {
+	if (hr_self.slow.why[HR__SLOW_AGGREGATE] != 0) {
 		bool same = a->op == id && a->fd == fd && a->file == HR_FILE_ID(file);
 
 		hr__ring_aggregate_flush();

@@ -35,7 +35,7 @@ size_t hr__text_cap(const struct hr__text *text)
 
 bool hr__text_grow(struct hr__text *text)
 {
-	uint32_t used = __atomic_load_n(&hr__wiped.scratch, __ATOMIC_RELAXED);
+	uint32_t used = __atomic_load_n(&hr_wiped.scratch, __ATOMIC_RELAXED);
 	int slot;
 
 	if (text->slot >= 0)
@@ -44,7 +44,7 @@ bool hr__text_grow(struct hr__text *text)
 		if (used == (1u << POOL_SLOTS) - 1)
 			return false;
 		slot = __builtin_ctz(~used);
-	} while (!__atomic_compare_exchange_n(&hr__wiped.scratch, &used, used | 1u << slot, false,
+	} while (!__atomic_compare_exchange_n(&hr_wiped.scratch, &used, used | 1u << slot, false,
 					      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 	memcpy(pool[slot], text->bytes, text->length);
 	text->bytes = pool[slot];
@@ -55,14 +55,14 @@ bool hr__text_grow(struct hr__text *text)
 void hr__text_done(struct hr__text *text)
 {
 	if (text->slot >= 0)
-		__atomic_fetch_and(&hr__wiped.scratch, ~(1u << text->slot), __ATOMIC_RELEASE);
+		__atomic_fetch_and(&hr_wiped.scratch, ~(1u << text->slot), __ATOMIC_RELEASE);
 	text->slot = -1;
 }
 
 /* ---- the working directory --------------------------------------------------------------------- */
 
 /*
- * hr__wiped.cwd_seq guards the cache. Bit 0: a thread is writing. Bit 1: the cache is valid. Higher
+ * hr_wiped.cwd_seq guards the cache. Bit 0: a thread is writing. Bit 1: the cache is valid. Higher
  * bits: a generation, which every chdir increments. Words are atomic. A copy is valid only if the
  * sequence is the same before and after it.
  */
@@ -83,11 +83,11 @@ void hr_cwd_split(void)
 
 void hr_cwd_changed(void)
 {
-	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
+	uint32_t seq = __atomic_load_n(&hr_wiped.cwd_seq, __ATOMIC_RELAXED);
 
-	if (hr__in_vfork_child())
+	if (hr_in_vfork_child())
 		return; /* a vfork child does not use the cache, which belongs to the parent */
-	while (!__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq,
+	while (!__atomic_compare_exchange_n(&hr_wiped.cwd_seq, &seq,
 					    (seq + CWD_GENERATION) & ~CWD_VALID, false,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
@@ -95,14 +95,14 @@ void hr_cwd_changed(void)
 
 static size_t cwd_from_kernel(char *buf, size_t cap)
 {
-	long n = hr__image.quiet ? -1 : HR_SYS2(getcwd, buf, cap);
+	long n = hr_shim_image.quiet ? -1 : HR_SYS2(getcwd, buf, cap);
 
 	return n > 1 && buf[0] == '/' ? (size_t)n - 1 : 0;
 }
 
 static size_t cwd_cached(char *buf, size_t cap)
 {
-	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_ACQUIRE);
+	uint32_t seq = __atomic_load_n(&hr_wiped.cwd_seq, __ATOMIC_ACQUIRE);
 	size_t n = __atomic_load_n(&cwd_length, __ATOMIC_ACQUIRE);
 
 	if ((seq & (CWD_VALID | CWD_WRITING)) != CWD_VALID || n > cap)
@@ -112,15 +112,15 @@ static size_t cwd_cached(char *buf, size_t cap)
 
 		memcpy(buf + at, &word, n - at < sizeof(word) ? n - at : sizeof(word));
 	}
-	return __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED) == seq ? n : 0;
+	return __atomic_load_n(&hr_wiped.cwd_seq, __ATOMIC_RELAXED) == seq ? n : 0;
 }
 
 static size_t cwd_refresh(char *buf, size_t cap)
 {
-	uint32_t seq = __atomic_load_n(&hr__wiped.cwd_seq, __ATOMIC_RELAXED);
+	uint32_t seq = __atomic_load_n(&hr_wiped.cwd_seq, __ATOMIC_RELAXED);
 	bool writer =
 	    (seq & CWD_WRITING) == 0 &&
-	    __atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq, (seq & ~CWD_VALID) | CWD_WRITING,
+	    __atomic_compare_exchange_n(&hr_wiped.cwd_seq, &seq, (seq & ~CWD_VALID) | CWD_WRITING,
 					false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 	size_t n = cwd_from_kernel(buf, cap);
 
@@ -135,9 +135,9 @@ static size_t cwd_refresh(char *buf, size_t cap)
 	}
 	__atomic_store_n(&cwd_length, (uint32_t)n, __ATOMIC_RELEASE);
 	if (n == 0 ||
-	    !__atomic_compare_exchange_n(&hr__wiped.cwd_seq, &seq, (seq & ~CWD_WRITING) | CWD_VALID,
+	    !__atomic_compare_exchange_n(&hr_wiped.cwd_seq, &seq, (seq & ~CWD_WRITING) | CWD_VALID,
 					 false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		__atomic_fetch_and(&hr__wiped.cwd_seq, ~CWD_WRITING, __ATOMIC_RELEASE);
+		__atomic_fetch_and(&hr_wiped.cwd_seq, ~CWD_WRITING, __ATOMIC_RELEASE);
 	return n;
 }
 
@@ -145,7 +145,7 @@ static bool base_cwd(struct hr__text *text)
 {
 	size_t n = 0;
 
-	if (!hr__in_vfork_child() && !__atomic_load_n(&cwd_split, __ATOMIC_RELAXED)) {
+	if (!hr_in_vfork_child() && !__atomic_load_n(&cwd_split, __ATOMIC_RELAXED)) {
 		n = cwd_cached(text->bytes, hr__text_cap(text));
 		if (n == 0 && hr__text_grow(text))
 			n = cwd_cached(text->bytes, hr__text_cap(text));
@@ -253,7 +253,8 @@ bool hr_readable(const void *p)
 {
 	uintptr_t word = (uintptr_t)p & ~(uintptr_t)7;
 
-	if (word == 0 || hr__image.quiet) /* the kernel accepts NULL as a set without reading it */
+	if (word == 0 ||
+	    hr_shim_image.quiet) /* the kernel accepts NULL as a set without reading it */
 		return word != 0;
 	return HR_SYS4(rt_sigprocmask, -1, word, NULL, 8) != -EFAULT;
 }
@@ -263,7 +264,7 @@ bool hr__path_readable(const char *path)
 {
 	size_t left = PATH_MAX;
 
-	if (hr__image.quiet)
+	if (hr_shim_image.quiet)
 		return false;
 	while (left > 0) {
 		size_t page = 4096 - ((uintptr_t)path & 4095);
@@ -284,14 +285,14 @@ bool hr__path_readable(const char *path)
 /* Returns the slot of a path. If another path takes the slot, this path is sent again. */
 static uint64_t *sent_slot(hr_file file)
 {
-	return &hr__wiped.sent[(file >> 3) % HR__SENT_SLOTS];
+	return &hr_wiped.sent[(file >> 3) % HR__SENT_SLOTS];
 }
 
 /* Not inlined, so that its buffer is on the stack only when needed. */
-static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *path, size_t bytes,
-								   uint32_t *ret_kind)
+static __attribute__((noinline)) enum hr_verdict verdict_resolved(const char *path, size_t bytes,
+								  uint32_t *ret_kind)
 {
-	enum hr__verdict verdict;
+	enum hr_verdict verdict;
 	struct hr__text text;
 
 	hr__text_init(&text);
@@ -300,17 +301,17 @@ static __attribute__((noinline)) enum hr__verdict verdict_resolved(const char *p
 		path = text.bytes;
 		bytes = hr_path_resolve(text.bytes, bytes);
 	}
-	verdict = hr__filter_verdict(&hr__filter, path, bytes, ret_kind);
+	verdict = hr_filter_verdict(&hr_filter, path, bytes, ret_kind);
 	hr__text_done(&text);
 	return verdict;
 }
 
 /* Patterns apply to real folders, so a path with `..` is resolved before the comparison. */
-static enum hr__verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
+static enum hr_verdict verdict_of(const char *path, size_t bytes, uint32_t *ret_kind)
 {
 	if (hr_unlikely(hr_path_has_parent(path, bytes)))
 		return verdict_resolved(path, bytes, ret_kind);
-	return hr__filter_verdict(&hr__filter, path, bytes, ret_kind);
+	return hr_filter_verdict(&hr_filter, path, bytes, ret_kind);
 }
 
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
@@ -337,17 +338,17 @@ hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind)
 /* A program that opens some files often opens many. One system call replaces many page faults. */
 static void sent_populate(void)
 {
-	if (__atomic_add_fetch(&hr__wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&
-	    !hr__image.quiet)
-		HR_SYS3(madvise, hr__wiped.sent, sizeof(hr__wiped.sent), MADV_POPULATE_WRITE);
+	if (__atomic_add_fetch(&hr_wiped.announced, 1, __ATOMIC_RELAXED) == SENT_SOON &&
+	    !hr_shim_image.quiet)
+		HR_SYS3(madvise, hr_wiped.sent, sizeof(hr_wiped.sent), MADV_POPULATE_WRITE);
 }
 
-bool hr__sent(uint64_t id)
+bool hr_sent(uint64_t id)
 {
 	return HR_FILE_ID(__atomic_load_n(sent_slot(id), __ATOMIC_RELAXED)) == id;
 }
 
-void hr__sent_note(uint64_t id)
+void hr_sent_note(uint64_t id)
 {
 	sent_populate();
 	__atomic_store_n(sent_slot(id), id, __ATOMIC_RELAXED);
@@ -376,7 +377,7 @@ hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const st
 		return file;
 	if (bytes > HR__PATH_MAX)
 		bytes = HR__PATH_MAX;
-	head.start_ticks = hr__clock_ticks();
+	head.start_ticks = hr_shim_ticks();
 	head.file = HR_FILE_ID(file);
 	head.asked = bytes;
 	head.fd = (int32_t)((bytes + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
@@ -386,7 +387,7 @@ hr_file hr__path_announce(hr_file file, const char *path, size_t bytes, const st
 		head.offset = st->device;
 		head.ret = st->mount;
 	}
-	*ret_sent = hr__ring_control(&head, path, bytes);
+	*ret_sent = hr_ring_control(&head, path, bytes);
 	sent_populate();
 	if (*ret_sent)
 		__atomic_store_n(sent_slot(file), file | (typed ? HR__SENT_TYPED : 0),

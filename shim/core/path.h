@@ -37,13 +37,13 @@ size_t hr__path_append(char *buf, size_t base, size_t cap, const char *path, siz
 bool hr__path_readable(const char *path);
 void hr__path_know_cwd(void); /* caches the working directory; call it before seccomp */
 
-extern struct hr__filter hr__filter;
+extern struct hr_filter hr_filter;
 /* HR_FILE_IGNORED: excluded. *ret_kind: the default filter that did it, or HR_EXCLUDED_KINDS. */
 hr_file hr__path_classify(const char *path, size_t bytes, uint32_t *ret_kind);
 
-/* Whether this session has sent the text with this id. hr__sent_note() stores that it was sent. */
-bool hr__sent(uint64_t id);
-void hr__sent_note(uint64_t id);
+/* Whether this session has sent the text with this id. hr_sent_note() stores that it was sent. */
+bool hr_sent(uint64_t id);
+void hr_sent_note(uint64_t id);
 /* Whether the path was sent (if `typed`, with type and mount). *ret_file: with all known bits. */
 bool hr__path_sent(hr_file file, bool typed, hr_file *ret_file);
 /* Sends HR_CTL_PATH unless it was sent. Returns the file with all known bits. st may be NULL. */

@@ -352,7 +352,7 @@ static int visit_named(struct dl_phdr_info *info, size_t bytes, void *data)
 	return s->fn != NULL;
 }
 
-void *hr__real_named(const char *name)
+void *hr_real_named(const char *name)
 {
 	struct named_search s = {.name = name};
 

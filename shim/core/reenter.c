@@ -27,7 +27,7 @@ bool hr__reentered(const struct hr_op *op, uint16_t outer, int32_t outer_fd, uin
 		return false;
 	/* Equal descriptors suffice: close() has already cleared the entry of the fd table. */
 	return op->fd >= 0 || (outer_file == HR_FILE_ID(op->file) &&
-			       (op->path == NULL || op->path == hr__self.path));
+			       (op->path == NULL || op->path == hr_self.path));
 }
 
 bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int fd, hr_file file)
@@ -35,6 +35,6 @@ bool hr__count_reentered(const struct hr_ring_hdr *ring, enum hr_op_id id, int f
 	const struct hr_op op = {.id = (uint16_t)id, .fd = fd, .file = file};
 
 	if (ring == NULL)
-		return hr__reentered(&op, hr__self.bare_op, hr__self.bare_fd, hr__self.bare_file);
+		return hr__reentered(&op, hr_self.bare_op, hr_self.bare_fd, hr_self.bare_file);
 	return hr__reentered(&op, ring->inflight.op, ring->inflight.fd, ring->inflight.file);
 }

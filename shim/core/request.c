@@ -18,12 +18,12 @@ static uint64_t *place_of(uint64_t key, unsigned i)
 {
 	uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
-	return &hr__wiped.request_keys[(hash + i) % HR__REQUESTS];
+	return &hr_wiped.request_keys[(hash + i) % HR__REQUESTS];
 }
 
 static struct hr__request *request_at(const uint64_t *place)
 {
-	return &hr__wiped.requests[place - hr__wiped.request_keys];
+	return &hr_wiped.requests[place - hr_wiped.request_keys];
 }
 
 static bool hold(uint64_t *place, uint64_t key)
@@ -37,14 +37,14 @@ static void request_release(uint64_t *place, struct hr__request *ret)
 {
 	*ret = *request_at(place);
 	__atomic_store_n(place, FREE, __ATOMIC_RELEASE);
-	__atomic_fetch_sub(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&hr_wiped.request_count, 1, __ATOMIC_RELAXED);
 }
 
 static bool request_take(const void *address, struct hr__request *ret)
 {
 	uint64_t key = (uintptr_t)address;
 
-	if (__atomic_load_n(&hr__wiped.request_count, __ATOMIC_RELAXED) == 0 || key <= HELD)
+	if (__atomic_load_n(&hr_wiped.request_count, __ATOMIC_RELAXED) == 0 || key <= HELD)
 		return false;
 	for (unsigned i = 0; i < WINDOW; i++) {
 		uint64_t *place = place_of(key, i);
@@ -67,7 +67,7 @@ static bool request_put(const void *address, const struct hr__request *r)
 		if (!hold(place, FREE))
 			continue;
 		*request_at(place) = *r;
-		__atomic_fetch_add(&hr__wiped.request_count, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&hr_wiped.request_count, 1, __ATOMIC_RELAXED);
 		/* Release: pairs with the acquire of the next thread that takes the request. */
 		__atomic_store_n(place, key, __ATOMIC_RELEASE);
 		return true;
@@ -78,7 +78,7 @@ static bool request_put(const void *address, const struct hr__request *r)
 /* Records the event in the thread that got the result. A request never has an in-flight cell. */
 static void request_record(const struct hr__request *r, int64_t ret, uint32_t bits)
 {
-	uint64_t end = hr__clock_ticks();
+	uint64_t end = hr_shim_ticks();
 	struct hr_op op = {
 	    .id = r->asked.id,
 	    .fd = r->asked.fd,
@@ -92,7 +92,7 @@ static void request_record(const struct hr__request *r, int64_t ret, uint32_t bi
 	op.ring = hr__ring_for_op(HR__SEEK_NONE, &off);
 	if (off)
 		return;
-	if (r->nonce != __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED))
+	if (r->nonce != __atomic_load_n(&hr_wiped.nonce, __ATOMIC_RELAXED))
 		op.start = end; /* submitted before the attach, perhaps with another clock */
 	if (op.ring == NULL)
 		op.ring = hr__ring_common();
@@ -101,7 +101,7 @@ static void request_record(const struct hr__request *r, int64_t ret, uint32_t bi
 				 end > op.start ? end - op.start : 0);
 		return;
 	}
-	if (hr__self.slow.why[HR__SLOW_AGGREGATE] != 0)
+	if (hr_self.slow.why[HR__SLOW_AGGREGATE] != 0)
 		hr__ring_aggregate_flush();
 	hr__ring_record(&op, end, ret, r->asked.flags, bits, NULL);
 }
@@ -121,8 +121,8 @@ void hr_request_begin(const void *address, const struct hr_request *asked)
 		return;
 	if (hr__ring_any() != NULL)
 		r.file = hr__fd_announce(asked->fd, r.file);
-	r.nonce = __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED);
-	r.start = hr__clock_ticks();
+	r.nonce = __atomic_load_n(&hr_wiped.nonce, __ATOMIC_RELAXED);
+	r.start = hr_shim_ticks();
 	if (!request_put(address, &r))
 		request_record(&r, HR_RET_NONE, HR_REC_CUT);
 }
@@ -146,10 +146,10 @@ void hr__requests_cut(void)
 {
 	struct hr__request r;
 
-	if (__atomic_load_n(&hr__wiped.request_count, __ATOMIC_RELAXED) == 0)
+	if (__atomic_load_n(&hr_wiped.request_count, __ATOMIC_RELAXED) == 0)
 		return;
 	for (unsigned i = 0; i < HR__REQUESTS; i++) {
-		uint64_t *place = &hr__wiped.request_keys[i];
+		uint64_t *place = &hr_wiped.request_keys[i];
 		uint64_t key = __atomic_load_n(place, __ATOMIC_RELAXED);
 
 		if (key > HELD && hold(place, key)) {

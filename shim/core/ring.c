@@ -13,17 +13,17 @@
 #define BEAT_ANY      UINT64_MAX /* value of gave_up_beat: the daemon is alive, but was too slow */
 #define POPULATE_MOST 1024u
 
-__thread struct hr__thread hr__self
+__thread struct hr__thread hr_self
     __attribute__((tls_model("initial-exec"))) = {.nonce = HR__NONCE_NEVER};
 
 /* Rings the doorbell if the daemon sleeps. FUTEX_WAKE also works on this read-only page. */
 static void ring_bell(void)
 {
 	/* NULL: the first map is an offer, or a signal handler forked this process */
-	const struct hr_node_page *node = __atomic_load_n(&hr__wiped.node, __ATOMIC_RELAXED);
+	const struct hr_node_page *node = __atomic_load_n(&hr_wiped.node, __ATOMIC_RELAXED);
 
 	/* Acquire: pairs with the daemon's release store before its last read of the rings. */
-	if (!hr__image.quiet && node != NULL &&
+	if (!hr_shim_image.quiet && node != NULL &&
 	    __atomic_load_n(&node->sleeping, __ATOMIC_ACQUIRE) == 1)
 		hr__sys_futex_wake(&node->bell, 1, 0);
 }
@@ -41,12 +41,12 @@ struct wait {
  */
 static bool wait_step(struct hr_ring_hdr *ring, struct wait *w, uint64_t tail)
 {
-	const struct hr_node_page *node = __atomic_load_n(&hr__wiped.node, __ATOMIC_RELAXED);
-	struct hr__thread *t = &hr__self;
-	uint64_t patience = hr__image.wait_ms * NS_PER_MS;
+	const struct hr_node_page *node = __atomic_load_n(&hr_wiped.node, __ATOMIC_RELAXED);
+	struct hr__thread *t = &hr_self;
+	uint64_t patience = hr_shim_image.wait_ms * NS_PER_MS;
 	uint64_t now, beat;
 
-	if (hr__image.on_full == HR__FULL_DROP || hr__image.quiet || patience == 0 ||
+	if (hr_shim_image.on_full == HR__FULL_DROP || hr_shim_image.quiet || patience == 0 ||
 	    (node == NULL && tail == 0))
 		return false;
 	beat = node != NULL ? __atomic_load_n(&node->beat, __ATOMIC_RELAXED) : 0;
@@ -81,7 +81,7 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
 	long r;
 
 	n = n < slots - from ? n : slots - from;
-	r = hr__image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
+	r = hr_shim_image.quiet ? 0 : HR_SYS3(madvise, at, n * HR_SLOT_BYTES, MADV_POPULATE_WRITE);
 	if (r == -ENOMEM || r == -EFAULT)
 		return false;
 	/* After other errors (EINVAL before Linux 5.14), page faults allocate the memory. */
@@ -95,7 +95,7 @@ static bool populate(struct hr__thread *t, struct hr_ring_hdr *ring)
  */
 bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 	uint64_t slots = (uint64_t)t->mask + 1;
 	struct wait w = {0};
 
@@ -127,7 +127,7 @@ bool hr__ring_room(struct hr_ring_hdr *ring, uint32_t n)
 
 static uint32_t vfork_bit(void)
 {
-	bool child = hr__self.slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ||
+	bool child = hr_self.slow.why[HR__SLOW_VFORK] == HR__VFORK_CHILD ||
 		     (hr__shared() && hr__vfork_child());
 
 	return child ? HR_REC_VFORK : 0;
@@ -137,8 +137,8 @@ void hr__ring_name_thread(struct hr__place *place)
 {
 	struct hr_record *r = hr__ring_slot(place, 0);
 	const struct hr_record head = {.op = HR_CTL_THREAD,
-				       .start_ticks = hr__clock_ticks(),
-				       .fd = hr__self.tid,
+				       .start_ticks = hr_shim_ticks(),
+				       .fd = hr_self.tid,
 				       .offset = HR_OFFSET_NONE};
 
 	memcpy(r, &head, offsetof(struct hr_record, seq));
@@ -147,7 +147,7 @@ void hr__ring_name_thread(struct hr__place *place)
 	place->index++;
 }
 
-bool hr__ring_control(const struct hr_record *head, const void *text, size_t n_text)
+bool hr_ring_control(const struct hr_record *head, const void *text, size_t n_text)
 {
 	uint32_t n = (uint32_t)((n_text + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
 	struct hr_ring_hdr *ring = hr__ring_any();
@@ -180,8 +180,8 @@ void hr__ring_record(struct hr_op *op, uint64_t end, int64_t ret, uint32_t flags
 	struct hr_record *r;
 
 	if (hr_unlikely(!hr__ring_reserve(op->ring, pair != NULL ? 2 : 1, &place))) {
-		hr__lost_add(op->ring, op->id, 1, hr__counters_bytes(op->id, ret, op->asked, flags),
-			     end > op->start ? end - op->start : 0);
+		hr_lost_add(op->ring, op->id, 1, hr__counters_bytes(op->id, ret, op->asked, flags),
+			    end > op->start ? end - op->start : 0);
 		return;
 	}
 	r = hr__ring_slot(&place, 0);
@@ -220,11 +220,11 @@ void hr__ring_cut(struct hr_ring_hdr *ring, const struct hr_inflight *cell, uint
  */
 void hr__ring_aggregate_flush(void)
 {
-	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_ring_hdr *ring = hr_ring_current();
 	struct hr_record head = {0};
 	struct hr_aggregate a;
 
-	hr__self.slow.why[HR__SLOW_AGGREGATE] = 0;
+	hr_self.slow.why[HR__SLOW_AGGREGATE] = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (ring == NULL)
 		return;
@@ -236,13 +236,13 @@ void hr__ring_aggregate_flush(void)
 	head.offset = HR_OFFSET_NONE;
 	head.ret = (int64_t)a.bytes;
 	head.asked = a.count;
-	hr__record_duration(&head, 0, a.ticks);
+	hr_record_duration(&head, 0, a.ticks);
 	head.op = a.op;
 	head.fd = a.fd;
 	head.flags = a.gen;
 	head.bits = a.bits | HR_REC_AGGREGATE;
-	if (!hr__ring_control(&head, NULL, 0))
-		hr__lost_add(ring, a.op, a.count, a.bytes, a.ticks);
+	if (!hr_ring_control(&head, NULL, 0))
+		hr_lost_add(ring, a.op, a.count, a.bytes, a.ticks);
 	if (ring->aggregate.gen == a.gen)
 		__atomic_store_n(&ring->aggregate.op, 0, __ATOMIC_RELEASE);
 }

@@ -13,7 +13,7 @@
 
 /*
  * Reserved slots of a ring. `ring` is the ring from before the reservation: if a signal handler
- * forks and the child attaches, the child has another hr__self.ring, but the interrupted code,
+ * forks and the child attaches, the child has another hr_self.ring, but the interrupted code,
  * which continues in the child, must not store to that ring. It stores to the parent's ring, which
  * is private memory in the child (fork.c).
  */
@@ -44,9 +44,9 @@ void hr__ring_name_thread(struct hr__place *place);
  */
 static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct hr__place *ret)
 {
-	struct hr__thread *t = &hr__self;
+	struct hr__thread *t = &hr_self;
 	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED);
-	bool common = ring == __atomic_load_n(&hr__wiped.common, __ATOMIC_RELAXED);
+	bool common = ring == __atomic_load_n(&hr_wiped.common, __ATOMIC_RELAXED);
 	bool done;
 
 	ret->ring = ring;
@@ -71,7 +71,7 @@ static inline bool hr__ring_reserve(struct hr_ring_hdr *ring, uint32_t n, struct
 }
 
 /* Stores a duration in 48 bits. A longer duration becomes the largest value. */
-static inline void hr__record_duration(struct hr_record *r, uint64_t start, uint64_t end)
+static inline void hr_record_duration(struct hr_record *r, uint64_t start, uint64_t end)
 {
 	uint64_t ticks = end > start ? end - start : 0;
 
@@ -89,7 +89,7 @@ static inline void hr__record_fill(struct hr_record *r, const struct hr_op *op, 
 	r->offset = op->offset;
 	r->ret = ret;
 	r->asked = op->asked;
-	hr__record_duration(r, op->start, end);
+	hr_record_duration(r, op->start, end);
 	r->op = op->id;
 	r->fd = op->fd;
 	r->flags = flags;
@@ -156,16 +156,16 @@ static inline void hr__cell_enter(struct hr_op *op, uint32_t bits)
 			return;
 		}
 		op->outer = *cell;
-		op->outer_frame = hr__self.frame;
+		op->outer_frame = hr_self.frame;
 	}
-	hr__self.frame = (uintptr_t)op;
+	hr_self.frame = (uintptr_t)op;
 	hr__cell_write(cell, &now);
 }
 
 static inline void hr__cell_leave(struct hr_op *op)
 {
 	if (hr_unlikely(op->nested)) {
-		hr__self.frame = op->outer_frame;
+		hr_self.frame = op->outer_frame;
 		hr__cell_write(&op->ring->inflight, &op->outer);
 	} else {
 		__atomic_store_n(hr__cell_word(&op->ring->inflight), 0, __ATOMIC_RELEASE);
@@ -173,6 +173,6 @@ static inline void hr__cell_leave(struct hr_op *op)
 }
 
 /* In shim/regions: ends the regions of a dead owner. Call it before the next owner writes. */
-void hr__regions_end_dead(struct hr_ring_hdr *ring);
+void hr_regions_end_dead(struct hr_ring_hdr *ring);
 
 #endif

@@ -5,7 +5,7 @@
  * One thread at a time attaches: it holds the attach lock, with all signals blocked, and other
  * threads wait. If a running daemon does not answer, the shim offers a map. After a failure, the
  * process is not recorded until the back-off has passed. A program may also end its session, and
- * begin one with another daemon (hr__session_record).
+ * begin one with another daemon (hr_session_record).
  */
 #include "shim/core/hello.h"
 
@@ -33,7 +33,7 @@
 static uint64_t patience(void)
 {
 	uint64_t wait =
-	    hr__image.on_full == HR__FULL_WAIT ? hr__image.wait_ms * UINT64_C(1000000) : 0;
+	    hr_shim_image.on_full == HR__FULL_WAIT ? hr_shim_image.wait_ms * UINT64_C(1000000) : 0;
 
 	return wait > PATIENCE ? wait : PATIENCE;
 }
@@ -48,7 +48,7 @@ static bool lock(void)
 	for (;;) {
 		uint32_t free = 0;
 
-		if (__atomic_compare_exchange_n(&hr__wiped.lock, &free, 1, false, __ATOMIC_ACQUIRE,
+		if (__atomic_compare_exchange_n(&hr_wiped.lock, &free, 1, false, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
 			return true;
 		now = hr__clock_ns();
@@ -56,21 +56,21 @@ static bool lock(void)
 			until = now + 2 * patience();
 		if (now >= until)
 			return false;
-		hr__sys_futex_wait(&hr__wiped.lock, 1, until - now, 1);
+		hr__sys_futex_wait(&hr_wiped.lock, 1, until - now, 1);
 	}
 }
 
 static void unlock(void)
 {
-	__atomic_store_n(&hr__wiped.lock, 0, __ATOMIC_RELEASE);
-	hr__sys_futex_wake(&hr__wiped.lock, 1, 1);
+	__atomic_store_n(&hr_wiped.lock, 0, __ATOMIC_RELEASE);
+	hr__sys_futex_wake(&hr_wiped.lock, 1, 1);
 }
 
 /* ---- maps ------------------------------------------------------------------------------------- */
 
 static void mapping_keep(void *addr, uint64_t bytes)
 {
-	struct hr__image *im = &hr__image;
+	struct hr_shim_image *im = &hr_shim_image;
 
 	im->mappings[im->mapping_count].addr = addr;
 	im->mappings[im->mapping_count].bytes = bytes;
@@ -105,13 +105,13 @@ static struct hr_map_hdr *map_rings(const struct hr_ack *ack)
 /* Release: a thread that loads map_count with acquire also sees the entries below map_count. */
 static void map_publish(struct hr_map_hdr *map, uint64_t bytes)
 {
-	uint32_t n = hr__wiped.map_count;
+	uint32_t n = hr_wiped.map_count;
 
 	mapping_keep(map + 1, bytes - sizeof(*map));
 	if (n == HR_SESSION_MAPS - 1)
 		hr__ring_common_set(map, hr__map_ring(map, map->ring_count - 1));
-	__atomic_store_n(&hr__wiped.maps[n], map, __ATOMIC_RELAXED);
-	__atomic_store_n(&hr__wiped.map_count, n + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&hr_wiped.maps[n], map, __ATOMIC_RELAXED);
+	__atomic_store_n(&hr_wiped.map_count, n + 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -122,14 +122,14 @@ static void session_begin(struct hr_map_hdr *map, uint64_t bytes, const struct h
 {
 	if (node != NULL)
 		mapping_keep((void *)(uintptr_t)node, HR_PAGE_BYTES);
-	__atomic_store_n(&hr__wiped.node, node, __ATOMIC_RELAXED);
-	hr__wiped.token = map->session;
-	__atomic_store_n(&hr__wiped.start_ticks, hr__clock_ticks(), __ATOMIC_RELAXED);
-	hr__image.parent_token = map->session;
-	__atomic_store_n(&hr__image.strays, map, __ATOMIC_RELEASE);
+	__atomic_store_n(&hr_wiped.node, node, __ATOMIC_RELAXED);
+	hr_wiped.token = map->session;
+	__atomic_store_n(&hr_wiped.start_ticks, hr_shim_ticks(), __ATOMIC_RELAXED);
+	hr_shim_image.parent_token = map->session;
+	__atomic_store_n(&hr_shim_image.strays, map, __ATOMIC_RELEASE);
 	map_publish(map, bytes);
 	/* A child attaches later than its parent, so their nonces differ. */
-	__atomic_store_n(&hr__wiped.nonce, hr__clock_ticks() | 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&hr_wiped.nonce, hr_shim_ticks() | 1, __ATOMIC_SEQ_CST);
 	hr__counters_to_session();
 	hr__excluded_to_session();
 }
@@ -141,7 +141,8 @@ bool hr__seccomp_forbids(char *text, size_t bytes)
 	const char *line;
 	long n;
 
-	if (hr__image.seccomp_allowed || __atomic_load_n(&hr__wiped.nonce, __ATOMIC_RELAXED) != 0)
+	if (hr_shim_image.seccomp_allowed ||
+	    __atomic_load_n(&hr_wiped.nonce, __ATOMIC_RELAXED) != 0)
 		return false;
 	n = hr__sys_slurp("/proc/self/status", text, bytes - 1);
 	if (n < 0)
@@ -167,7 +168,7 @@ static int adopt(const struct hr_ack *ack)
 	}
 	if (hr__clock_is_tsc() && (ack->flags & HR_ACK_CLOCK_TSC) == 0) {
 		hr__clock_monotonic();
-		hr__image.clock_switched = true;
+		hr_shim_image.clock_switched = true;
 	}
 	session_begin(map, ack->map_bytes, node);
 	return 0;
@@ -189,7 +190,7 @@ static uint64_t token_draw(void)
 	uint64_t token = 0;
 
 	if (HR_SYS3(getrandom, &token, sizeof(token), GRND_NOW) != (long)sizeof(token))
-		token = hr__clock_ticks() << 24 ^ (uint64_t)hr__wiped.pid;
+		token = hr_shim_ticks() << 24 ^ (uint64_t)hr_wiped.pid;
 	return token | 1;
 }
 
@@ -204,11 +205,11 @@ static int offer(enum hr_hello_kind kind)
 	struct hr_map_hdr head = {
 	    .magic = HR_ABI_MAGIC,
 	    .abi = HR_ABI_VERSION,
-	    .session = first ? token_draw() : hr__wiped.token,
+	    .session = first ? token_draw() : hr_wiped.token,
 	    .ring_count = HR_MAP_RINGS,
 	    .slots_log2 = first ? HR_OFFER_SLOTS_LOG2 : HR_RING_SLOTS_LOG2,
 	    .level = first ? HR_LEVEL_TRACE
-			   : __atomic_load_n(&hr__wiped.maps[0]->level, __ATOMIC_RELAXED),
+			   : __atomic_load_n(&hr_wiped.maps[0]->level, __ATOMIC_RELAXED),
 	};
 	uint64_t bytes = hr_map_bytes(head.ring_count, head.slots_log2);
 	int r = hr__handshake_memory(bytes);
@@ -250,7 +251,7 @@ static int handshake(enum hr_hello_kind kind, uint32_t flags, uint64_t until)
 
 	if (r == 0)
 		r = hr__handshake_answer(until, true, &ack);
-	hr__image.refused = r == -EPROTO;
+	hr_shim_image.refused = r == -EPROTO;
 	if (r == -EAGAIN) {
 		r = offer(kind);
 		if (r != -EPIPE)
@@ -288,10 +289,10 @@ static int handshake_retry(enum hr_hello_kind kind, uint32_t flags, uint64_t unt
  */
 static void wait_failed(uint64_t now_ns)
 {
-	char *at = hr__image.hint;
+	char *at = hr_shim_image.hint;
 	uint64_t s = now_ns / NS_PER_S;
 
-	hr__image.no_wait_until_ns = now_ns + NO_WAIT_S * NS_PER_S;
+	hr_shim_image.no_wait_until_ns = now_ns + NO_WAIT_S * NS_PER_S;
 	if (at == NULL)
 		return;
 	for (int i = 0; i < HINT_DIGIT; i++)
@@ -303,7 +304,7 @@ static void wait_failed(uint64_t now_ns)
 
 static void attach_failed(int error)
 {
-	struct hr__image *im = &hr__image;
+	struct hr_shim_image *im = &hr_shim_image;
 	uint64_t now = hr__clock_ns();
 	uint64_t wait = NS_PER_S << (im->failures < 6 ? im->failures : 6);
 
@@ -320,9 +321,9 @@ static void attach_failed(int error)
 
 static int handshake_in_time(enum hr_hello_kind kind)
 {
-	bool forked = kind == HR_HELLO_ATTACH && hr__wiped.born == HR__BORN_FORKED;
+	bool forked = kind == HR_HELLO_ATTACH && hr_wiped.born == HR__BORN_FORKED;
 	uint64_t began = hr__clock_ns(), now;
-	bool no_wait = began < hr__image.no_wait_until_ns;
+	bool no_wait = began < hr_shim_image.no_wait_until_ns;
 	uint64_t until = no_wait ? began : began + patience();
 	int r = handshake_retry(kind, forked ? HR_HELLO_FORKED : 0, until);
 
@@ -336,22 +337,22 @@ static int attach_locked(void)
 {
 	int r;
 
-	__atomic_store_n(&hr__wiped.attempts, hr__wiped.attempts + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&hr_wiped.attempts, hr_wiped.attempts + 1, __ATOMIC_RELAXED);
 	if (hr__seccomp_forbids(hr__hello_scratch(), HR_HELLO_MAX_BYTES)) {
-		__atomic_fetch_add(&hr__image.quiet, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&hr_shim_image.quiet, 1, __ATOMIC_SEQ_CST);
 		return -EPERM;
 	}
 	r = handshake_in_time(HR_HELLO_ATTACH);
 	if (r < 0)
 		attach_failed(r);
 	else
-		hr__image.failures = 0;
+		hr_shim_image.failures = 0;
 	return r;
 }
 
 bool hr__session_retry_due(void)
 {
-	uint64_t retry_ns = __atomic_load_n(&hr__image.retry_ns, __ATOMIC_RELAXED);
+	uint64_t retry_ns = __atomic_load_n(&hr_shim_image.retry_ns, __ATOMIC_RELAXED);
 
 	return retry_ns == 0 || hr__clock_ns() >= retry_ns;
 }
@@ -361,20 +362,20 @@ bool hr__session_attach(enum hr__seek seek)
 	bool due;
 
 	if (!lock())
-		return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
-	if (hr__wiped.born == HR__BORN_WIPED)
+		return __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) != 0;
+	if (hr_wiped.born == HR__BORN_WIPED)
 		hr__fork_child();
 	due = seek == HR__SEEK_FORCE ||
-	      ((seek == HR__SEEK_RETRY || hr__wiped.attempts == 0) && hr__session_retry_due());
-	if (hr__wiped.nonce == 0 && due)
+	      ((seek == HR__SEEK_RETRY || hr_wiped.attempts == 0) && hr__session_retry_due());
+	if (hr_wiped.nonce == 0 && due)
 		attach_locked();
 	unlock();
-	return __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) != 0;
+	return __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) != 0;
 }
 
 static bool maps_beyond(uint32_t have)
 {
-	return __atomic_load_n(&hr__wiped.map_count, __ATOMIC_ACQUIRE) > have;
+	return __atomic_load_n(&hr_wiped.map_count, __ATOMIC_ACQUIRE) > have;
 }
 
 /* Requests a map. After a refusal or a time-out, sends no further request for one second. */
@@ -382,10 +383,10 @@ static void more_locked(void)
 {
 	uint64_t now = hr__clock_ns();
 
-	if (now < hr__wiped.more_after_ns || hr__wiped.map_count >= HR_SESSION_MAPS)
+	if (now < hr_wiped.more_after_ns || hr_wiped.map_count >= HR_SESSION_MAPS)
 		return;
 	if (handshake_in_time(HR_HELLO_MORE_RINGS) < 0)
-		hr__wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
+		hr_wiped.more_after_ns = hr__clock_ns() + NS_PER_S;
 }
 
 bool hr__session_more_rings(uint32_t have)
@@ -406,12 +407,12 @@ bool hr__session_more_rings(uint32_t have)
  */
 static void end_locked(void)
 {
-	struct hr__wiped *w = &hr__wiped;
+	struct hr_wiped *w = &hr_wiped;
 
 	for (uint32_t i = 0; i < w->map_count; i++)
 		__atomic_store_n(&w->maps[i]->level, HR_LEVEL_OFF, __ATOMIC_RELAXED);
 	__atomic_store_n(&w->nonce, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&hr__image.socket[0], '\0', __ATOMIC_RELAXED);
+	__atomic_store_n(&hr_shim_image.socket[0], '\0', __ATOMIC_RELAXED);
 }
 
 /*
@@ -420,7 +421,7 @@ static void end_locked(void)
  */
 static void forget(void)
 {
-	struct hr__wiped *w = &hr__wiped;
+	struct hr_wiped *w = &hr_wiped;
 
 	for (uint32_t i = 0; i < w->map_count; i++)
 		hr__cover(w->maps[i], sizeof(*w->maps[i]));
@@ -436,14 +437,14 @@ static void forget(void)
 
 static int begin_locked(const char *socket)
 {
-	struct hr__image *im = &hr__image;
+	struct hr_shim_image *im = &hr_shim_image;
 	size_t n = strlen(socket);
 
-	if (hr__wiped.nonce != 0)
+	if (hr_wiped.nonce != 0)
 		return -EALREADY;
 	if (n >= sizeof(im->socket))
 		return -ENAMETOOLONG;
-	__atomic_store_n(&im->controls, hr__wiped.pid, __ATOMIC_RELAXED);
+	__atomic_store_n(&im->controls, hr_wiped.pid, __ATOMIC_RELAXED);
 	forget();
 	im->failures = 0;
 	im->no_wait_until_ns = 0;
@@ -453,20 +454,20 @@ static int begin_locked(const char *socket)
 	return attach_locked();
 }
 
-int hr__session_record(const char *socket)
+int hr_session_record(const char *socket)
 {
 	uint64_t mask;
 	int r = 0;
 
-	if (!hr__image.on)
+	if (!hr_shim_image.on)
 		return -ENOTSUP;
-	if (hr__image.quiet || hr__in_vfork_child())
+	if (hr_shim_image.quiet || hr_in_vfork_child())
 		return -EPERM;
 	mask = hr__sys_signals_block();
 	if (!lock()) {
 		r = -EBUSY;
 	} else {
-		if (hr__wiped.born == HR__BORN_WIPED)
+		if (hr_wiped.born == HR__BORN_WIPED)
 			hr__fork_child();
 		if (socket != NULL && socket[0] != '\0')
 			r = begin_locked(socket);

@@ -72,7 +72,7 @@ static inline int hr__sys_getpid(void)
 	return (int)HR_SYS0(getpid);
 }
 
-static inline int hr__sys_gettid(void)
+static inline int hr_sys_gettid(void)
 {
 	return (int)HR_SYS0(gettid);
 }
@@ -92,7 +92,7 @@ static inline void hr__sys_signals_restore(uint64_t mask)
 }
 
 /* Returns private zeroed memory, which the first access allocates. NULL: mmap failed. */
-static inline void *hr__sys_reserve(size_t bytes)
+static inline void *hr_sys_reserve(size_t bytes)
 {
 	long r = HR_SYS6(mmap, 0, bytes, 3 /* PROT_READ|PROT_WRITE */,
 			 0x02 | 0x20 | 0x4000 /* MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE */, -1, 0);

@@ -26,7 +26,7 @@ void hr_wait_begin(struct hr_waiting *wait)
 	int error = errno;
 
 	wait->counted = waits_sum();
-	wait->start = hr__image.quiet ? 0 : hr__clock_ns();
+	wait->start = hr_shim_image.quiet ? 0 : hr__clock_ns();
 	errno = error;
 }
 
@@ -34,7 +34,7 @@ static uint64_t wait_ns(const struct hr_waiting *wait)
 {
 	uint64_t now, inner = waits_sum() - wait->counted;
 
-	if (wait->start == 0 || hr__image.quiet)
+	if (wait->start == 0 || hr_shim_image.quiet)
 		return 0;
 	now = hr__clock_ns();
 	return now > wait->start + inner ? now - wait->start - inner : 0;

@@ -7,30 +7,30 @@
 
 static void api_begin(struct headrace_name *name)
 {
-	if (hr__image.on && name != NULL)
+	if (hr_shim_image.on && name != NULL)
 		hr__region_begin(name, HR__REGIONS_API, NULL);
 }
 
 static void api_end(const char *args)
 {
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_end(HR__REGIONS_API, args);
 }
 
 static uint64_t api_start(struct headrace_name *name)
 {
-	return hr__image.on && name != NULL ? hr__region_start(name, NULL) : 0;
+	return hr_shim_image.on && name != NULL ? hr__region_start(name, NULL) : 0;
 }
 
 static void api_finish(uint64_t span, const char *args)
 {
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_finish(span, args);
 }
 
 static void api_mark(struct headrace_name *name, const char *args)
 {
-	if (hr__image.on && name != NULL)
+	if (hr_shim_image.on && name != NULL)
 		hr__region_mark(name, args);
 }
 
@@ -44,17 +44,17 @@ static void api_variable(const char *text)
 
 static int api_recording(void)
 {
-	return hr__image.on && hr__regions_recorded();
+	return hr_shim_image.on && hr__regions_recorded();
 }
 
 static uint64_t api_now(void)
 {
-	return hr__image.on ? hr__clock_ticks() : 0;
+	return hr_shim_image.on ? hr_shim_ticks() : 0;
 }
 
 static void api_step_at(int64_t step, uint64_t moment)
 {
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_step(step, moment);
 }
 
@@ -65,7 +65,7 @@ static void api_step(int64_t step)
 
 static void api_epoch_at(int64_t epoch, uint64_t moment)
 {
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_epoch(epoch, moment);
 }
 
@@ -76,7 +76,7 @@ static void api_epoch(int64_t epoch)
 
 static void api_step_undo(void)
 {
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_step_undo();
 }
 
@@ -84,25 +84,25 @@ _Static_assert(sizeof(hr_waits.ns) == 3 * sizeof(uint64_t), "headrace_api.waited
 
 static void api_waited(uint64_t ret_ns[3])
 {
-	hr_waits.on = hr__image.on;
+	hr_waits.on = hr_shim_image.on;
 	memcpy(ret_ns, hr_waits.ns, sizeof(hr_waits.ns));
 }
 
 static void api_enter(struct headrace_name *name)
 {
-	if (hr__image.on && name != NULL)
+	if (hr_shim_image.on && name != NULL)
 		hr__region_begin(name, HR__REGIONS_FUNCTIONS, NULL);
 }
 
 static void api_leave(void)
 {
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_end(HR__REGIONS_FUNCTIONS, NULL);
 }
 
 static void api_passed(struct headrace_name *name, uint64_t moment)
 {
-	if (hr__image.on && name != NULL)
+	if (hr_shim_image.on && name != NULL)
 		hr__region_passed(name, moment);
 }
 
@@ -126,7 +126,7 @@ static const struct headrace_api api = {
     .enter = api_enter,
     .leave = api_leave,
     .passed = api_passed,
-    .record = hr__session_record,
+    .record = hr_session_record,
 };
 
 __attribute__((visibility("default"))) const struct headrace_api *headrace_api(uint32_t version)

@@ -47,9 +47,9 @@ bool hr__interned_init(void)
 
 	if (__atomic_load_n(&store, __ATOMIC_ACQUIRE) != NULL)
 		return true;
-	fresh = hr__image.quiet ? NULL : hr__sys_reserve(sizeof(*fresh));
+	fresh = hr_shim_image.quiet ? NULL : hr_sys_reserve(sizeof(*fresh));
 	if (fresh == NULL) {
-		hr__counters_region(); /* the program has regions; their number stays unknown */
+		hr_counters_region(); /* the program has regions; their number stays unknown */
 		return false;
 	}
 	/* Release: pairs with the acquire loads. If another thread was first, frees this memory. */
@@ -170,7 +170,7 @@ static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 	n->category = w->category;
 	if (w->kind == DOMAIN) {
 		n->domain.name = text;
-		n->domain.left_out = !hr__image.nvtx_all && domain_of_library(text);
+		n->domain.left_out = !hr_shim_image.nvtx_all && domain_of_library(text);
 		n->domain.stack = (uint32_t)(w->hash >> 32) | UINT32_C(1) << 31;
 		n->domain.nameless =
 		    (struct headrace_name){.name = HR__INTERN_NAMELESS, .domain = text};
@@ -286,7 +286,7 @@ static const char *category_of(struct hr__domain *d, uint32_t number)
 
 	if (name != NULL || n == NULL)
 		return name;
-	*hr__put_digits(digits, number) = '\0';
+	*hr_put_digits(digits, number) = '\0';
 	hr__interned_category(d, number, digits);
 	return __atomic_load_n(&n->category, __ATOMIC_ACQUIRE);
 }
@@ -372,7 +372,7 @@ void hr__interned_thread(struct hr__domain *d, const char *name, uint64_t tid)
 	char args[sizeof(key) + 24], *to;
 
 	memcpy(args, key, sizeof(key) - 1);
-	to = hr__put_digits(args + sizeof(key) - 1, tid);
+	to = hr_put_digits(args + sizeof(key) - 1, tid);
 	*to++ = '}';
 	*to = '\0';
 	hr__interned_category(d, THREAD_CATEGORY, "thread_name");

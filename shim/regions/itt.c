@@ -127,7 +127,7 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 	uint64_t span = hr__region_start(name, NULL);
 
 	for (uint32_t i = 0; span != 0 && i < HR_REGION_SPANS; i++) {
-		struct hr__opened *o = &hr__wiped.opened[i];
+		struct hr_shim_opened *o = &hr_wiped.opened[i];
 		uint64_t free = 0;
 
 		if (!__atomic_compare_exchange_n(&o->key, &free, TAKEN, false, __ATOMIC_ACQUIRE,
@@ -143,8 +143,8 @@ static void open_begin(uint64_t key, struct headrace_name *name)
 static void open_end(uint64_t key)
 {
 	/* A vfork child cannot end a region of its parent. */
-	for (uint32_t i = 0; !hr__in_vfork_child() && i < HR_REGION_SPANS; i++) {
-		struct hr__opened *o = &hr__wiped.opened[i];
+	for (uint32_t i = 0; !hr_in_vfork_child() && i < HR_REGION_SPANS; i++) {
+		struct hr_shim_opened *o = &hr_wiped.opened[i];
 		uint64_t is = key, span;
 
 		if (!__atomic_compare_exchange_n(&o->key, &is, TAKEN, false, __ATOMIC_ACQUIRE,
@@ -225,7 +225,7 @@ static void marker(struct hr__itt_domain *d, struct itt_id id, struct hr__itt_st
 
 static void thread_set_name(const char *name)
 {
-	hr__interned_thread(hr__interned_domain(NULL), name, (uint64_t)hr__sys_gettid());
+	hr__interned_thread(hr__interned_domain(NULL), name, (uint64_t)hr_sys_gettid());
 }
 
 /* ---- events: each has a number and a stack --------------------------------------------------- */
@@ -264,7 +264,7 @@ static int event_start(int event)
 					   __atomic_load_n(&events[event - 1], __ATOMIC_ACQUIRE)),
 		    event_stack(event), NULL);
 	else if (event == 0) /* of event_create() */
-		hr__counters_region();
+		hr_counters_region();
 	return 0;
 }
 
@@ -315,7 +315,7 @@ EXPORT void __itt_api_init(struct itt_global *global, int groups);
 
 void __itt_api_init(struct itt_global *global, int groups)
 {
-	bool on = hr__image.on && !hr__image.nvtx_off && hr__interned_init();
+	bool on = hr_shim_image.on && !hr_shim_image.nvtx_off && hr__interned_init();
 
 	if (global == NULL || memcmp(global->magic, magic, sizeof(magic)) != 0 ||
 	    global->functions == NULL)

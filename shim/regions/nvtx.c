@@ -311,7 +311,7 @@ int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t))
 {
 	const struct callbacks *c;
 
-	if (!hr__image.on || hr__image.nvtx_off || !hr__interned_init())
+	if (!hr_shim_image.on || hr_shim_image.nvtx_off || !hr__interned_init())
 		return 0;
 	c = export_table(TABLE_CALLBACKS);
 	if (c == NULL || c->struct_size < sizeof(*c) || c->module_table == NULL)

@@ -15,7 +15,7 @@ static char *put_signed(char *to, int64_t n)
 {
 	if (n < 0)
 		*to++ = '-';
-	return hr__put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
+	return hr_put_digits(to, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
 /* Writes a number like 12 or 1.25e-3, with as many digits as its type has. */
@@ -29,7 +29,7 @@ static char *put_real(char *to, double d, int digits)
 		d = -d;
 	}
 	if (d < WHOLE && d == (double)(uint64_t)d)
-		return hr__put_digits(to, (uint64_t)d);
+		return hr_put_digits(to, (uint64_t)d);
 	for (int i = 1; i < digits; i++)
 		unit *= 10;
 	for (; d >= 10; exponent++)
@@ -43,7 +43,7 @@ static char *put_real(char *to, double d, int digits)
 	}
 	for (; unit > 1 && n % 10 == 0; n /= 10)
 		unit /= 10; /* drops final zeros: 2.5, not 2.50000 */
-	to = hr__put_digits(to, n / unit);
+	to = hr_put_digits(to, n / unit);
 	if (unit > 1) {
 		*to++ = '.';
 		n %= unit;
@@ -79,13 +79,13 @@ bool hr__payload_text(const struct hr__payload *p, char out[HR__PAYLOAD_TEXT])
 	memcpy(out, key, sizeof(key) - 1);
 	switch (p->type) {
 	case TYPE_UINT64:
-		to = hr__put_digits(to, p->bits);
+		to = hr_put_digits(to, p->bits);
 		break;
 	case TYPE_INT64:
 		to = put_signed(to, (int64_t)p->bits);
 		break;
 	case TYPE_UINT32:
-		to = hr__put_digits(to, (uint32_t)p->bits);
+		to = hr_put_digits(to, (uint32_t)p->bits);
 		break;
 	case TYPE_INT32:
 		to = put_signed(to, (int32_t)p->bits);

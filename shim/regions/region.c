@@ -66,13 +66,13 @@ static __attribute__((noinline)) uint64_t key_reported(struct headrace_name *nam
 
 	region_text_of(name, kind, &t);
 	head.file = hr_path_id(t.at, t.bytes);
-	if (!hr__sent(head.file)) {
-		head.start_ticks = hr__clock_ticks();
+	if (!hr_sent(head.file)) {
+		head.start_ticks = hr_shim_ticks();
 		head.asked = t.bytes;
 		head.flags = HR_REGION_KIND(kind);
-		if (!hr__ring_control(&head, t.at, t.bytes))
+		if (!hr_ring_control(&head, t.at, t.bytes))
 			return 0;
-		hr__sent_note(head.file);
+		hr_sent_note(head.file);
 	}
 	__atomic_store_n(&name->reserved0, kind, __ATOMIC_RELAXED); /* threads share names */
 	__atomic_store_n(&name->reserved[0], head.file, __ATOMIC_RELEASE);
@@ -84,7 +84,7 @@ static uint64_t region_key_of(struct headrace_name *name, uint32_t kind)
 	uint64_t key = __atomic_load_n(&name->reserved[0], __ATOMIC_ACQUIRE);
 
 	if (hr_likely(key != 0 && __atomic_load_n(&name->reserved0, __ATOMIC_RELAXED) == kind &&
-		      hr__sent(key)))
+		      hr_sent(key)))
 		return key;
 	return key_reported(name, kind);
 }
@@ -93,12 +93,12 @@ static uint64_t region_key_of(struct headrace_name *name, uint32_t kind)
 
 static struct hr_ring_hdr *ring_here(void)
 {
-	struct hr_ring_hdr *ring = hr__ring_current();
+	struct hr_ring_hdr *ring = hr_ring_current();
 
 	if (hr_unlikely(ring == NULL))
-		ring = hr__ring_find(HR__SEEK_FIRST);
+		ring = hr_ring_find(HR__SEEK_FIRST);
 	/* If two processes share a thread, its ranges and spans belong to the parent. */
-	return ring == NULL || hr__in_vfork_child() ? NULL : ring;
+	return ring == NULL || hr_in_vfork_child() ? NULL : ring;
 }
 
 static struct hr_ring_hdr *ring_or_loss(void)
@@ -106,13 +106,13 @@ static struct hr_ring_hdr *ring_or_loss(void)
 	struct hr_ring_hdr *ring = ring_here();
 
 	if (hr_unlikely(ring == NULL))
-		hr__counters_region();
+		hr_counters_region();
 	return ring;
 }
 
 static bool level_off(void)
 {
-	return __atomic_load_n(&hr__self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+	return __atomic_load_n(&hr_self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
 }
 
 static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
@@ -138,18 +138,18 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 	} else {
 		bytes = 0;
 	}
-	hr__record_duration(&head, c->start_ticks, end);
-	if (c->key == 0 || !hr__ring_control(&head, args, bytes))
-		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+	hr_record_duration(&head, c->start_ticks, end);
+	if (c->key == 0 || !hr_ring_control(&head, args, bytes))
+		hr_lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 }
 
 static void cell_fill(struct hr_region_cell *c, uint32_t kind, const struct hr__payload *payload)
 {
 	/*
-	 * hr__wiped has the numbers XOR HR_REGION_NONE, so that memory wiped by a fork means none.
+	 * hr_wiped has the numbers XOR HR_REGION_NONE, so that memory wiped by a fork means none.
 	 */
-	c->step = __atomic_load_n(&hr__wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
-	c->epoch = __atomic_load_n(&hr__wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
+	c->step = __atomic_load_n(&hr_wiped.step, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
+	c->epoch = __atomic_load_n(&hr_wiped.epoch, __ATOMIC_RELAXED) ^ HR_REGION_NONE;
 	c->flags = HR_REGION_KIND(kind);
 	c->payload_type = 0;
 	if (hr_unlikely(payload != NULL)) {
@@ -201,7 +201,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	/* The key of the next cell is still 0. A signal handler's ranges use the cells above. */
 	depth = ring->region_depth;
 	if (hr_unlikely(depth >= HR_REGION_DEEPEST)) {
-		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		hr_lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 		return;
 	}
 	__atomic_store_n(&ring->region_depth, depth + 1, __ATOMIC_RELEASE);
@@ -210,7 +210,7 @@ void hr__region_begin(struct headrace_name *name, uint32_t stack, const struct h
 	c = &ring->regions[depth];
 	cell_fill(c, kind, payload);
 	c->stack = stack;
-	c->start_ticks = hr__clock_ticks();
+	c->start_ticks = hr_shim_ticks();
 	/* Release: a reader of a dead thread's cell finds all its fields, or the key 0. */
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
 }
@@ -238,14 +238,14 @@ static void range_end(struct hr_ring_hdr *ring, const struct hr_region_cell *c, 
 
 void hr__region_end(uint32_t stack, const char *args)
 {
-	uint64_t end = hr__clock_ticks();
-	struct hr_ring_hdr *ring = hr__ring_current();
+	uint64_t end = hr_shim_ticks();
+	struct hr_ring_hdr *ring = hr_ring_current();
 	uint32_t depth = ring != NULL ? ring->region_depth : 0, i;
 
-	if (depth == 0 || hr__in_vfork_child())
+	if (depth == 0 || hr_in_vfork_child())
 		return;
 	if (depth > HR_REGION_DEPTH) {
-		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		hr_lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 		__atomic_store_n(&ring->region_depth, depth - 1, __ATOMIC_RELEASE);
 		return;
 	}
@@ -260,7 +260,7 @@ void hr__region_end(uint32_t stack, const char *args)
 
 void hr__region_passed(struct headrace_name *name, uint64_t moment)
 {
-	uint64_t end = hr__clock_ticks();
+	uint64_t end = hr_shim_ticks();
 	struct hr_ring_hdr *ring = ring_or_loss();
 	uint32_t kind = region_kind_of(name);
 	struct hr_region_cell c = {0};
@@ -273,16 +273,16 @@ void hr__region_passed(struct headrace_name *name, uint64_t moment)
 	range_end(ring, &c, depth_of(ring), end, NULL);
 }
 
-void hr__regions_end_dead(struct hr_ring_hdr *ring)
+void hr_regions_end_dead(struct hr_ring_hdr *ring)
 {
 	/* Acquire: pairs with the dead thread's release store. */
 	uint32_t depth = __atomic_load_n(&ring->region_depth, __ATOMIC_ACQUIRE);
-	uint64_t end = hr__clock_ticks();
+	uint64_t end = hr_shim_ticks();
 
 	hr__region_shorts_end_dead(ring);
 	if (depth > HR_REGION_DEPTH) {
 		depth = depth < HR_REGION_DEEPEST ? depth : HR_REGION_DEEPEST;
-		hr__lost_add(ring, HR_CTL_REGION, depth - HR_REGION_DEPTH, 0, 0);
+		hr_lost_add(ring, HR_CTL_REGION, depth - HR_REGION_DEPTH, 0, 0);
 		depth = HR_REGION_DEPTH;
 	}
 	while (depth-- > 0) {
@@ -290,7 +290,7 @@ void hr__regions_end_dead(struct hr_ring_hdr *ring)
 			region_record(ring, &ring->regions[depth], (int32_t)depth, end,
 				      HR_REGION_IS_OPEN, NULL);
 		else /* its name found no room */
-			hr__counters_region();
+			hr_counters_region();
 		__atomic_store_n(&ring->regions[depth].key, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&ring->region_depth, depth, __ATOMIC_RELEASE);
 	}
@@ -305,7 +305,7 @@ void hr__region_mark(struct headrace_name *name, const char *args)
 		return;
 	cell_fill(&c, HEADRACE_MARK, NULL);
 	c.key = region_key_of(name, HEADRACE_MARK);
-	c.start_ticks = hr__clock_ticks();
+	c.start_ticks = hr_shim_ticks();
 	region_record(ring, &c, (int32_t)depth_of(ring), c.start_ticks, 0, args);
 }
 
@@ -313,7 +313,7 @@ void hr__region_mark(struct headrace_name *name, const char *args)
 
 static struct hr_region_cell *cell_claim(uint32_t *ret)
 {
-	struct hr_region_cell *cells = hr__session_map(0)->spans;
+	struct hr_region_cell *cells = hr_session_map(0)->spans;
 
 	for (uint32_t i = 0; i < HR_REGION_SPANS; i++) {
 		uint64_t free = 0;
@@ -342,7 +342,7 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	key = region_key_of(name, as->flags >> HR_REGION_KIND_SHIFT);
 	c = key != 0 ? cell_claim(&i) : NULL;
 	if (c == NULL) {
-		hr__lost_add(ring, HR_CTL_REGION, 1, 0, 0);
+		hr_lost_add(ring, HR_CTL_REGION, 1, 0, 0);
 		return 0;
 	}
 	c->step = as->step;
@@ -350,12 +350,12 @@ static uint64_t region_start(struct headrace_name *name, const struct hr_region_
 	c->flags = as->flags | HR_REGION_IS_SPAN;
 	c->payload = as->payload;
 	c->payload_type = as->payload_type;
-	c->tid = (uint32_t)hr__sys_gettid();
-	__atomic_store_n(&c->gen, __atomic_add_fetch(&hr__wiped.span_gen, 1, __ATOMIC_RELAXED),
+	c->tid = (uint32_t)hr_sys_gettid();
+	__atomic_store_n(&c->gen, __atomic_add_fetch(&hr_wiped.span_gen, 1, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
-	c->start_ticks = at != 0 ? at : hr__clock_ticks();
+	c->start_ticks = at != 0 ? at : hr_shim_ticks();
 	__atomic_store_n(&c->key, key, __ATOMIC_RELEASE);
-	return ((uint64_t)hr__wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
+	return ((uint64_t)hr_wiped.pid & PID_MASK) << PID_SHIFT | (uint64_t)c->gen << SPAN_BITS |
 	       (i + 1);
 }
 
@@ -381,11 +381,11 @@ static bool span_take(uint64_t span, struct hr_region_cell **ret_cell,
 	struct hr_region_cell *c;
 	uint64_t key;
 
-	if (span == 0 || hr__in_vfork_child() || i >= HR_REGION_SPANS ||
-	    __atomic_load_n(&hr__wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
-	    span >> PID_SHIFT != ((uint64_t)hr__wiped.pid & PID_MASK))
+	if (span == 0 || hr_in_vfork_child() || i >= HR_REGION_SPANS ||
+	    __atomic_load_n(&hr_wiped.nonce, __ATOMIC_ACQUIRE) == 0 ||
+	    span >> PID_SHIFT != ((uint64_t)hr_wiped.pid & PID_MASK))
 		return false;
-	*ret_cell = c = &hr__session_map(0)->spans[i];
+	*ret_cell = c = &hr_session_map(0)->spans[i];
 	key = __atomic_load_n(&c->key, __ATOMIC_RELAXED);
 	if (key <= TAKEN || __atomic_load_n(&c->gen, __ATOMIC_RELAXED) != gen ||
 	    !__atomic_compare_exchange_n(&c->key, &key, TAKEN, false, __ATOMIC_ACQUIRE,
@@ -419,7 +419,7 @@ static void region_finish(uint64_t span, uint64_t end, const char *args)
 
 void hr__region_finish(uint64_t span, const char *args)
 {
-	region_finish(span, hr__clock_ticks(), args);
+	region_finish(span, hr_shim_ticks(), args);
 }
 
 /* ---- steps and epochs: one span at a time ---------------------------------------------------- */
@@ -429,12 +429,12 @@ static struct headrace_name step_name = {.name = "step"}, epoch_name = {.name = 
 static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, uint32_t kind,
 		 int64_t to, uint64_t at)
 {
-	uint64_t now = hr__clock_ticks();
+	uint64_t now = hr_shim_ticks();
 	struct hr_region_cell as = {0};
 
-	if (hr__in_vfork_child()) { /* steps and epochs belong to the parent */
+	if (hr_in_vfork_child()) { /* steps and epochs belong to the parent */
 		if (to != HEADRACE_NONE)
-			hr__counters_region();
+			hr_counters_region();
 		return;
 	}
 	at = at != 0 && at < now ? at : now;
@@ -452,15 +452,15 @@ static void turn(int64_t *number, uint64_t *span, struct headrace_name *name, ui
 /* Returns the thread that began the current step; 0: there is no step. */
 static uint32_t step_thread(void)
 {
-	uint64_t span = __atomic_load_n(&hr__wiped.step_span, __ATOMIC_ACQUIRE);
+	uint64_t span = __atomic_load_n(&hr_wiped.step_span, __ATOMIC_ACQUIRE);
 	uint32_t i = (uint32_t)(span & ((1u << SPAN_BITS) - 1)) - 1;
 
-	return i < HR_REGION_SPANS ? hr__session_map(0)->spans[i].tid : 0;
+	return i < HR_REGION_SPANS ? hr_session_map(0)->spans[i].tid : 0;
 }
 
 void hr__region_waited(struct headrace_name *name, uint64_t us)
 {
-	uint64_t end = hr__clock_ticks(), rate, ticks;
+	uint64_t end = hr_shim_ticks(), rate, ticks;
 	struct hr_ring_hdr *ring = ring_or_loss();
 	uint32_t kind = region_kind_of(name), tid;
 	struct hr_region_cell c = {0};
@@ -471,7 +471,7 @@ void hr__region_waited(struct headrace_name *name, uint64_t us)
 	if (tid == 0)
 		return;
 	/* `short_ticks` has the rate of the clock: it is HR_SHORT_NS in ticks. */
-	rate = __atomic_load_n(&hr__self.map->short_ticks, __ATOMIC_RELAXED);
+	rate = __atomic_load_n(&hr_self.map->short_ticks, __ATOMIC_RELAXED);
 	if (__builtin_mul_overflow(us, rate, &ticks) || ticks / (HR_SHORT_NS / 1000) >= end)
 		return;
 	cell_fill(&c, kind, NULL);
@@ -483,23 +483,23 @@ void hr__region_waited(struct headrace_name *name, uint64_t us)
 
 void hr__region_step(int64_t step, uint64_t moment)
 {
-	turn(&hr__wiped.step, &hr__wiped.step_span, &step_name, KIND_STEP, step, moment);
+	turn(&hr_wiped.step, &hr_wiped.step_span, &step_name, KIND_STEP, step, moment);
 }
 
 void hr__region_epoch(int64_t epoch, uint64_t moment)
 {
-	turn(&hr__wiped.epoch, &hr__wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch, moment);
+	turn(&hr_wiped.epoch, &hr_wiped.epoch_span, &epoch_name, KIND_EPOCH, epoch, moment);
 }
 
 void hr__region_step_undo(void)
 {
 	struct hr_region_cell *c, was;
 
-	if (hr__in_vfork_child())
+	if (hr_in_vfork_child())
 		return;
-	if (span_take(__atomic_exchange_n(&hr__wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
+	if (span_take(__atomic_exchange_n(&hr_wiped.step_span, 0, __ATOMIC_ACQ_REL), &c, &was))
 		__atomic_store_n(&c->key, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&hr__wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
+	__atomic_store_n(&hr_wiped.step, HEADRACE_NONE ^ HR_REGION_NONE, __ATOMIC_RELAXED);
 }
 
 bool hr__regions_recorded(void)

@@ -29,9 +29,9 @@ static void region_short_flush(struct hr_ring_hdr *ring, struct hr_region_short 
 	    .asked = s->count,
 	};
 
-	hr__record_duration(&head, 0, s->ticks);
-	if (!hr__ring_control(&head, NULL, 0))
-		hr__lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
+	hr_record_duration(&head, 0, s->ticks);
+	if (!hr_ring_control(&head, NULL, 0))
+		hr_lost_add(ring, HR_CTL_REGION, s->count, 0, s->ticks);
 	/* Release: a reader of a dead thread's cell sees the sum, or its record in the ring. */
 	__atomic_store_n(&s->count, 0, __ATOMIC_RELEASE);
 }
@@ -88,7 +88,7 @@ static void region_short_add(struct hr_region_short *s, const struct hr_region_c
 bool hr__region_short(struct hr_ring_hdr *ring, const struct hr_region_cell *c, uint32_t depth,
 		      uint64_t end)
 {
-	uint64_t most = __atomic_load_n(&hr__self.map->short_ticks, __ATOMIC_RELAXED);
+	uint64_t most = __atomic_load_n(&hr_self.map->short_ticks, __ATOMIC_RELAXED);
 	uint64_t ticks = end > c->start_ticks ? end - c->start_ticks : 0;
 	struct hr_region_short *old, *sum;
 

@@ -25,10 +25,10 @@ void METRIC(uint64_t us)
 	static metric *original;
 	metric *real = __atomic_load_n(&original, __ATOMIC_RELAXED);
 
-	if (hr__image.on)
+	if (hr_shim_image.on)
 		hr__region_waited(&wait_name, us);
 	if (real == NULL) {
-		real = (metric *)hr__real_named(TEXT(METRIC));
+		real = (metric *)hr_real_named(TEXT(METRIC));
 		__atomic_store_n(&original, real, __ATOMIC_RELAXED);
 	}
 	if (real != NULL)

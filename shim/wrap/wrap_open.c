@@ -53,7 +53,7 @@ MAKE_TEMP(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags
 #define MAKE_FD(name, params, args, flags)                                                         \
 	int hr_wrap_##name params                                                                  \
 	{                                                                                          \
-		uint64_t start = hr__clock_ticks();                                                \
+		uint64_t start = hr_shim_ticks();                                                  \
 		int fd = HR_REAL(name) args;                                                       \
                                                                                                    \
 		hr__record_made_fd(HR_OP_##name, start, fd, (uint32_t)(flags));                    \
@@ -68,7 +68,7 @@ MAKE_FD(open_by_handle_at, (int mount_fd, struct file_handle *handle, int flags)
 #define MAKE_STREAM(name)                                                                          \
 	FILE *hr_wrap_##name(void)                                                                 \
 	{                                                                                          \
-		uint64_t start = hr__clock_ticks();                                                \
+		uint64_t start = hr_shim_ticks();                                                  \
 		FILE *fp = HR_REAL(name)();                                                        \
                                                                                                    \
 		hr__record_made_fd(HR_OP_##name, start, hr_fileno(fp), MADE_FLAGS);                \

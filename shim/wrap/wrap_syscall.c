@@ -190,7 +190,7 @@ static long record_open(const struct call *c)
 
 static long record_open_fd(const struct call *c)
 {
-	uint64_t start = hr__clock_ticks();
+	uint64_t start = hr_shim_ticks();
 	long r = forward(c);
 
 	hr__record_made_fd(c->shape->id, start, (int)r, flags_of(c));

@@ -44,7 +44,7 @@ static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Hea
 	return hr__index_add(context, offset, bytes, msg);
 }
 
-static void check(const struct hr__index *ix, uint64_t limit)
+static void check(const struct hr_index *ix, uint64_t limit)
 {
 	uint64_t end = sizeof(struct hr_segment_hdr);
 
@@ -60,37 +60,37 @@ static void check(const struct hr__index *ix, uint64_t limit)
 			abort();
 }
 
-static void parse(const struct hr__source *s)
+static void parse(const struct hr_source *s)
 {
 	struct hr_segment_hdr h;
-	struct hr__frame_entry paths = {0};
-	struct hr__index ix = {0};
-	struct hr__scan scan;
+	struct hr_frame_entry paths = {0};
+	struct hr_index ix = {0};
+	struct hr_segment_places scan;
 	Headrace__Frame *msg;
 	uint8_t *footer;
 	size_t bytes;
 
-	if (hr__segment_header(s, &h) == 0 && hr__segment_footer(s, &h, &ix, &paths) == 0) {
+	if (hr_segment_header(s, &h) == 0 && hr_segment_footer(s, &h, &ix, &paths) == 0) {
 		check(&ix, s->bytes);
 		if (paths.offset &&
 		    hr__source_frame(s, paths.offset, paths.bytes, NULL, &msg) == 0) {
 			(void)hr__index_unpack_paths(&ix, msg);
 			headrace__frame__free_unpacked(msg, NULL);
 		}
-		hr__index_done(&ix);
+		hr_index_done(&ix);
 	}
-	if (hr__segment_scan(s, index_frame, &ix, &scan) == 0) {
+	if (hr_segment_scan(s, index_frame, &ix, &scan) == 0) {
 		check(&ix, scan.end);
 		free(scan.holes);
 		if (ix.n_frames > 0 && hr__index_pack(&ix, scan.end, &footer, &bytes) == 0)
 			free(footer);
 	}
-	hr__index_done(&ix);
+	hr_index_done(&ix);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct hr__source s = {.fd = -1, .memory = data, .bytes = bytes};
+	struct hr_source s = {.fd = -1, .memory = data, .bytes = bytes};
 	uint8_t *buf;
 
 	if (bytes < sizeof(struct hr_segment_hdr) + sizeof(struct hr_segment_trailer))

@@ -258,7 +258,7 @@ static void ask_all(const char *store)
 	for (unsigned i = 0; i < HR_TABLE_END; i++) {
 		char sql[96];
 
-		snprintf(sql, sizeof(sql), "SELECT * FROM \"%s\"", hr__tables[i].name);
+		snprintf(sql, sizeof(sql), "SELECT * FROM \"%s\"", hr_tables[i].name);
 		ask(&f, sql);
 	}
 	free(fixture_ask(

@@ -59,7 +59,7 @@ static void *use_names(void *arg)
 			else
 				wrong += !is(&names->patterns[names->pattern[3]], "model.pt");
 		}
-		hr__query_damage(q, &q->streams[0], 0, -EIO);
+		hr_query_damage(q, &q->streams[0], 0, -EIO);
 	}
 	return (void *)wrong;
 }

@@ -42,34 +42,34 @@ void harness_run(void (*body)(void))
 void harness_init(const char *const *env)
 {
 	hr__init((char **)(uintptr_t)env);
-	CHECK(hr__image.on);
+	CHECK(hr_shim_image.on);
 }
 
 void harness_patient(void)
 {
-	hr__image.on_full = HR__FULL_WAIT;
-	hr__image.wait_ms = PATIENT_MS;
+	hr_shim_image.on_full = HR__FULL_WAIT;
+	hr_shim_image.wait_ms = PATIENT_MS;
 }
 
 int harness_attach(void)
 {
-	typeof(hr__image.on_full) on_full = hr__image.on_full;
-	uint32_t wait_ms = hr__image.wait_ms;
+	typeof(hr_shim_image.on_full) on_full = hr_shim_image.on_full;
+	uint32_t wait_ms = hr_shim_image.wait_ms;
 	int fd;
 
 	harness_file("a", 64);
 	harness_patient();
 	fd = t_open("a", O_RDONLY);
-	CHECK(fd >= 0 && hr__wiped.node != NULL);
-	hr__image.on_full = on_full;
-	hr__image.wait_ms = wait_ms;
+	CHECK(fd >= 0 && hr_wiped.node != NULL);
+	hr_shim_image.on_full = on_full;
+	hr_shim_image.wait_ms = wait_ms;
 	return fd;
 }
 
 void harness_spent(void)
 {
-	CHECK(hr__image.no_wait_until_ns != 0);
-	hr__image.no_wait_until_ns = UINT64_MAX;
+	CHECK(hr_shim_image.no_wait_until_ns != 0);
+	hr_shim_image.no_wait_until_ns = UINT64_MAX;
 	harness_patient(); /* a wait would show */
 }
 

@@ -36,7 +36,7 @@ static bool idle(const struct hr_cover *c)
 {
 	const struct hr_ring_hdr *ring = (const void *)(uintptr_t)c->ring;
 
-	return c->slow[HR_COVER_BARE] == HR_BARE_NOT && hr__self.began == 0 && ring != NULL &&
+	return c->slow[HR_COVER_BARE] == HR_BARE_NOT && hr_self.began == 0 && ring != NULL &&
 	       ring->inflight.op == 0;
 }
 
@@ -47,11 +47,11 @@ CASE(attached_by_an_open)
 
 	harness_file("a", 10);
 	CHECK(t_open("/etc/passwd", O_RDONLY) >= 0); /* of no interest: over, and forgotten */
-	CHECK(hr__self.began == 0);
+	CHECK(hr_self.began == 0);
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	cover = cover_of(d, 0);
-	CHECK((const void *)found(&cover) == (const void *)&hr__self);
-	CHECK(found(&cover)->ring == (uintptr_t)hr__self.ring && idle(found(&cover)));
+	CHECK((const void *)found(&cover) == (const void *)&hr_self);
+	CHECK(found(&cover)->ring == (uintptr_t)hr_self.ring && idle(found(&cover)));
 	CHECK(cover.began_ticks != 0 && cover.began_ticks == first(d, 0, HR_OP_open)->start_ticks);
 }
 
@@ -82,7 +82,7 @@ CASE(attached_by_a_descriptor)
 	cover = cover_of(d, 0);
 	CHECK(cover.began_ticks == 0);
 	CHECK(found(&cover)->slow[HR_COVER_BARE] == HR_BARE_NOT &&
-	      hr__self.ring->inflight.op == HR_OP_read);
+	      hr_self.ring->inflight.op == HR_OP_read);
 	CHECK(read(fd, &byte, 1) == 1);
 	hr_end(&op, 1, 0);
 	CHECK(idle(found(&cover)));
@@ -94,9 +94,9 @@ CASE(attached_by_a_name_that_is_looked_at_before)
 	struct hr_op op;
 
 	hr_begin_path(&op, HR_OP_chdir, AT_FDCWD, ".", HR_ASKED_NONE);
-	CHECK(cover_of(d, 0).began_ticks == 0 && hr__self.ring->inflight.op == HR_OP_chdir);
+	CHECK(cover_of(d, 0).began_ticks == 0 && hr_self.ring->inflight.op == HR_OP_chdir);
 	hr_end(&op, 0, 0);
-	CHECK(first(d, 0, HR_OP_chdir)->ret == 0 && hr__self.ring->inflight.op == 0);
+	CHECK(first(d, 0, HR_OP_chdir)->ret == 0 && hr_self.ring->inflight.op == 0);
 }
 
 static struct hr_item_cover told;
@@ -110,7 +110,7 @@ static void *open_in_thread(void *arg)
 	hr_begin_path(&op, HR_OP_open, AT_FDCWD, "a", HR_ASKED_NONE);
 	CHECK(c->ring == 0 && c->slow[HR_COVER_BARE] == HR_BARE_CALL);
 	CHECK(arg == NULL || t_open("b", O_RDONLY) >= 0); /* a signal handler's */
-	CHECK(c->slow[HR_COVER_BARE] == HR_BARE_CALL && hr__self.began == op.start);
+	CHECK(c->slow[HR_COVER_BARE] == HR_BARE_CALL && hr_self.began == op.start);
 	fd = open("a", O_RDONLY | O_CLOEXEC);
 	hr_end_open(&op, fd, fd, O_RDONLY);
 	CHECK(idle(c));
@@ -140,7 +140,7 @@ CASE(first_open_of_a_thread)
 /* Whatever a signal handler does meanwhile. */
 CASE(buffer_of_a_stream)
 {
-	const struct hr_cover *c = (const void *)&hr__self;
+	const struct hr_cover *c = (const void *)&hr_self;
 	uint8_t outer;
 
 	harness_start(NULL, NULL);
@@ -163,7 +163,7 @@ CASE(forked_child)
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	pid = t_fork();
 	if (pid == 0) {
-		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr__self));
+		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr_self));
 		_exit(0);
 	}
 	t_wait(pid);
@@ -183,9 +183,9 @@ CASE(forked_child_before_fork_returns)
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	pid = fork();
 	if (pid == 0) {
-		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr__self));
+		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr_self));
 		hr_after_fork_child();
-		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr__self));
+		CHECK(t_open("a", O_RDONLY) >= 0 && idle((const void *)&hr_self));
 		_exit(0);
 	}
 	hr_after_fork_parent(pid);
@@ -199,7 +199,7 @@ static __attribute__((noinline)) void open_and_jump(jmp_buf env)
 	struct hr_op op;
 
 	hr_begin_path(&op, HR_OP_open, AT_FDCWD, "a", HR_ASKED_NONE);
-	CHECK(hr__self.slow.why[HR_COVER_BARE] == HR_BARE_CALL);
+	CHECK(hr_self.slow.why[HR_COVER_BARE] == HR_BARE_CALL);
 	hr_before_longjmp(env);
 	longjmp(env, 1);
 }
@@ -213,7 +213,7 @@ CASE(left_by_a_jump)
 	harness_file("a", 10);
 	if (setjmp(env) == 0)
 		open_and_jump(env);
-	CHECK(hr__self.slow.why[HR_COVER_BARE] == HR_BARE_NOT && hr__self.began == 0);
+	CHECK(hr_self.slow.why[HR_COVER_BARE] == HR_BARE_NOT && hr_self.began == 0);
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	CHECK(cover_of(d, 0).began_ticks == first(d, 0, HR_OP_open)->start_ticks);
 }

@@ -118,7 +118,7 @@ CASE(full)
 	huge[sizeof(huge) - 1] = '\0';
 	hr_env_set("HEADRACE_X0", huge);
 	CHECK(is_kept("HEADRACE_X", 0, "x"));
-	CHECK(hr__image.mapping_count == 0 && hr__image.mappings[0].addr == NULL);
+	CHECK(hr_shim_image.mapping_count == 0 && hr_shim_image.mappings[0].addr == NULL);
 }
 
 /* The value is one letter, again and again, as long as its letter says: a torn one shows. */
@@ -177,7 +177,7 @@ CASE(threads)
 	for (int i = 0; i < THREADS; i++)
 		CHECK(is_kept("HEADRACE_X", i, value));
 	CHECK(kept("LOCAL_RANK=", text) == 1 && is_whole(text + 11));
-	CHECK(hr__image.mapping_count == 0 && hr__image.mappings[0].addr == NULL);
+	CHECK(hr_shim_image.mapping_count == 0 && hr_shim_image.mappings[0].addr == NULL);
 }
 
 #define ROUNDS (4000 / SLOWER)

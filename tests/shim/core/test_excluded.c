@@ -22,7 +22,7 @@ static void leave_out(const char *path)
 static void attach(void)
 {
 	t_close(t_open("a", O_RDONLY));
-	CHECK(hr__wiped.nonce != 0);
+	CHECK(hr_wiped.nonce != 0);
 }
 
 CASE(opens_by_pattern)
@@ -40,10 +40,10 @@ CASE(opens_by_pattern)
 	leave_out("mine"); /* by wish */
 	CHECK(t_open("/etc/no such file", O_RDONLY) == -1);
 	CHECK(t_stat(PASSWD, &st) == 0);
-	CHECK(hr__wiped.nonce == 0 && hr__wiped.attempts == 0); /* nothing to attach for */
-	CHECK(hr__wiped.excluded[ETC] == 1 && hr__wiped.excluded[MORE] == 2);
+	CHECK(hr_wiped.nonce == 0 && hr_wiped.attempts == 0); /* nothing to attach for */
+	CHECK(hr_wiped.excluded[ETC] == 1 && hr_wiped.excluded[MORE] == 2);
 	attach();
-	CHECK(hr__wiped.excluded[ETC] == 0 && hr__wiped.excluded[MORE] == 0);
+	CHECK(hr_wiped.excluded[ETC] == 0 && hr_wiped.excluded[MORE] == 0);
 	CHECK(fake_excluded(d, ETC) == 1 && fake_excluded(d, MORE) == 2);
 	leave_out("/etc");
 	leave_out("mine");
@@ -84,9 +84,9 @@ CASE(forked_children)
 	for (int i = 0; i < 2; i++) { /* the first one's parent has no session either */
 		pid = t_fork();
 		if (pid == 0) {
-			CHECK(hr__wiped.excluded[ETC] == 0);
+			CHECK(hr_wiped.excluded[ETC] == 0);
 			leave_out(PASSWD);
-			CHECK(hr__wiped.nonce == 0);
+			CHECK(hr_wiped.nonce == 0);
 			if (i == 1)
 				raise(SIGKILL);
 			_exit(0);
@@ -100,7 +100,7 @@ CASE(forked_children)
 		leave_out(PASSWD); /* its parent's */
 		attach();
 		leave_out(PASSWD);
-		CHECK(hr__image.strays->excluded[ETC] == 1);
+		CHECK(hr_shim_image.strays->excluded[ETC] == 1);
 		_exit(0);
 	}
 	t_wait(pid);
@@ -126,7 +126,7 @@ CASE(vfork_children)
 			_exit(0);
 		}
 		CHECK(waitpid(pid, NULL, 0) == pid);
-		CHECK(i == 1 || hr__wiped.excluded[ETC] == 1);
+		CHECK(i == 1 || hr_wiped.excluded[ETC] == 1);
 		attach();
 	}
 	CHECK(fake_excluded(d, ETC) == 2);

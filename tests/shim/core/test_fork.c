@@ -47,7 +47,7 @@ CASE(fork_among_threads)
 			t_pread(fd, buf, 8, 0); /* inherited */
 			if (i % 4 == 0)
 				t_close(t_open("a", O_RDONLY));
-			_exit(hr__ring_current() == NULL);
+			_exit(hr_ring_current() == NULL);
 		}
 		t_wait(pid);
 	}
@@ -245,7 +245,7 @@ CASE(strays)
 			raise(SIGKILL);
 		}
 		CHECK(waitpid(pid, NULL, 0) == pid);
-		CHECK(hr__ring_current() == NULL && hr__wiped.nonce == 0);
+		CHECK(hr_ring_current() == NULL && hr_wiped.nonce == 0);
 		_exit(0);
 	}
 	t_wait(pid);
@@ -313,7 +313,7 @@ CASE(quiet_after_seccomp)
 
 	harness_file("a", 64);
 	hr_before_seccomp();
-	CHECK(hr__image.quiet);
+	CHECK(hr_shim_image.quiet);
 	fake_settle(d); /* a slow machine's daemon is offered a map, and adopts it now */
 	CHECK(fake_sessions(d) == 1);
 	fd = t_open("a", O_RDONLY);
@@ -349,10 +349,10 @@ CASE(quiet_without_a_daemon)
 
 	harness_file("a", 64);
 	hr_before_seccomp();
-	CHECK(hr__wiped.attempts == 1 && hr__wiped.nonce == 0);
+	CHECK(hr_wiped.attempts == 1 && hr_wiped.nonce == 0);
 	t_close(t_open("a", O_RDONLY));
 	hr__ring_last_chance();
-	CHECK(hr__wiped.attempts == 1 && hr__wiped.counters[HR_OP_open].count == 1);
+	CHECK(hr_wiped.attempts == 1 && hr_wiped.counters[HR_OP_open].count == 1);
 	CHECK(fake_sessions(d) == 0);
 }
 
@@ -423,7 +423,7 @@ CASE(refused_seccomp)
 	hr_seccomp_failed();
 	t_pread(fd, buf, 8, 0);
 	fake_settle(d);
-	CHECK(hr__image.quiet == 0 && fake_count(d, HR_OP_pread64) == 1);
+	CHECK(hr_shim_image.quiet == 0 && fake_count(d, HR_OP_pread64) == 1);
 }
 
 int main(void)

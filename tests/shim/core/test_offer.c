@@ -31,7 +31,7 @@ CASE(adopted_late)
 	errno = 77;
 	fd = t_open("a", O_RDONLY);
 	CHECK(fd >= 0 && errno == 77);
-	CHECK(hr__wiped.nonce != 0 && hr__wiped.node == NULL);
+	CHECK(hr_wiped.nonce != 0 && hr_wiped.node == NULL);
 	/* The file, and the daemon's end, which is in this process, too. */
 	CHECK(harness_fds_become(before + 2));
 	for (int i = 0; i < 1000; i++)
@@ -140,7 +140,7 @@ static bool hello_read_in_time(void)
 
 	harness_file("a", 64);
 	fd = t_open("a", O_RDONLY);
-	if (hr__wiped.node == NULL)
+	if (hr_wiped.node == NULL)
 		return false;
 	t_pread(fd, buf, 8, 0);
 	fake_settle(d);
@@ -178,8 +178,8 @@ CASE(small_files_only)
 	harness_file("a", 64);
 	CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 	fd = t_open("a", O_RDONLY);
-	CHECK(t_pread(fd, buf, 8, 0) == 8 && hr__wiped.nonce == 0);
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 1);
+	CHECK(t_pread(fd, buf, 8, 0) == 8 && hr_wiped.nonce == 0);
+	CHECK(hr_wiped.counters[HR_OP_pread64].count == 1);
 	CHECK(fake_sessions(d) == 0);
 }
 

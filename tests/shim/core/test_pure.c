@@ -10,9 +10,9 @@
 static void filter_verdicts(void **state)
 {
 	static const struct {
-		struct hr__filter_config config;
+		struct hr_filter_config config;
 		const char *path;
-		unsigned want; /* enum hr__verdict; of what is left out, plus its kind */
+		unsigned want; /* enum hr_verdict; of what is left out, plus its kind */
 	} rows[] = {
 	    {{0}, "/data/x", HR__TRACED},
 	    {{0}, "/etc", HR__LEFT_OUT},
@@ -63,14 +63,14 @@ static void filter_verdicts(void **state)
 	    {{.store = "/data/store", .include = "/data"}, "/data/store/jobs", HR__EXCLUDED},
 	    {{.store = "/data/store"}, "/data/stores", HR__TRACED},
 	};
-	static struct hr__filter f;
+	static struct hr_filter f;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t kind = 0;
 
-		hr__filter_init(&f, &rows[i].config);
-		if (hr__filter_verdict(&f, rows[i].path, strlen(rows[i].path), &kind) + kind !=
+		hr_filter_init(&f, &rows[i].config);
+		if (hr_filter_verdict(&f, rows[i].path, strlen(rows[i].path), &kind) + kind !=
 		    rows[i].want)
 			fail_msg("row %zu: %s", i, rows[i].path);
 	}
@@ -116,55 +116,55 @@ static void filter_limits(void **state)
 {
 	static char list[16 * (HR_FILTER_PATTERNS + 2)], wide[HR_FILTER_BYTES + 16];
 	static const char start[] = {'/', 'a', ',', '/'};
-	static struct hr__filter f;
-	struct hr__filter_config config = {.exclude = list, .include = list};
+	static struct hr_filter f;
+	struct hr_filter_config config = {.exclude = list, .include = list};
 	uint32_t kind;
 
 	(void)state;
 	long_list(list, HR_FILTER_PATTERNS);
-	hr__filter_init(&f, &config);
+	hr_filter_init(&f, &config);
 	assert_int_equal(f.dropped, 0);
 	long_list(list, HR_FILTER_PATTERNS + 2);
 	config.include = NULL;
-	hr__filter_init(&f, &config);
+	hr_filter_init(&f, &config);
 	assert_int_equal(f.dropped, 2);
-	assert_int_equal(hr__filter_verdict(&f, "/1023/x", 7, &kind), HR__EXCLUDED);
-	assert_int_equal(hr__filter_verdict(&f, "/1024/x", 7, &kind), HR__TRACED);
-	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6, &kind), HR__LEFT_OUT);
+	assert_int_equal(hr_filter_verdict(&f, "/1023/x", 7, &kind), HR__EXCLUDED);
+	assert_int_equal(hr_filter_verdict(&f, "/1024/x", 7, &kind), HR__TRACED);
+	assert_int_equal(hr_filter_verdict(&f, "/etc/x", 6, &kind), HR__LEFT_OUT);
 	memset(wide, 'w', sizeof(wide) - 1);
 	memcpy(wide, start, sizeof(start));
-	config = (struct hr__filter_config){.exclude = wide};
-	hr__filter_init(&f, &config);
+	config = (struct hr_filter_config){.exclude = wide};
+	hr_filter_init(&f, &config);
 	assert_int_equal(f.dropped, 1);
-	assert_int_equal(hr__filter_verdict(&f, "/a/x", 4, &kind), HR__EXCLUDED);
-	assert_int_equal(hr__filter_verdict(&f, "/etc/x", 6, &kind), HR__LEFT_OUT);
+	assert_int_equal(hr_filter_verdict(&f, "/a/x", 4, &kind), HR__EXCLUDED);
+	assert_int_equal(hr_filter_verdict(&f, "/etc/x", 6, &kind), HR__LEFT_OUT);
 }
 
 /* The first default excludes have a count each, as far as there are counts and room for their texts. */
 static void kinds_of_default_excludes(void **state)
 {
 	static char list[16 * 64], wide[HR_EXCLUDED_TEXT + 16];
-	static struct hr__filter f;
-	struct hr__filter_config config = {.defaults = list};
+	static struct hr_filter f;
+	struct hr_filter_config config = {.defaults = list};
 	uint32_t kind;
 
 	(void)state;
 	long_list(list, 40);
-	hr__filter_init(&f, &config);
+	hr_filter_init(&f, &config);
 	assert_int_equal(f.kinds, HR_EXCLUDED_KINDS - 1);
-	assert_int_equal(hr__filter_verdict(&f, "/14/x", 5, &kind), HR__LEFT_OUT);
+	assert_int_equal(hr_filter_verdict(&f, "/14/x", 5, &kind), HR__LEFT_OUT);
 	assert_int_equal(kind, 14);
-	assert_int_equal(hr__filter_verdict(&f, "/39/x", 5, &kind), HR__LEFT_OUT);
+	assert_int_equal(hr_filter_verdict(&f, "/39/x", 5, &kind), HR__LEFT_OUT);
 	assert_int_equal(kind, HR_EXCLUDED_KINDS - 1);
 	/* "/a" and its NUL take three bytes: one too many for the next. */
 	snprintf(wide, sizeof(wide), "/a,/%0*d,/b", (int)HR_EXCLUDED_TEXT - 4, 1);
 	config.defaults = wide;
-	hr__filter_init(&f, &config);
+	hr_filter_init(&f, &config);
 	assert_int_equal(f.kinds, 1);
-	assert_int_equal(hr__filter_verdict(&f, "/b/x", 4, &kind), HR__LEFT_OUT);
+	assert_int_equal(hr_filter_verdict(&f, "/b/x", 4, &kind), HR__LEFT_OUT);
 	assert_int_equal(kind, HR_EXCLUDED_KINDS - 1);
 	snprintf(wide, sizeof(wide), "/a,/%0*d,/b", (int)HR_EXCLUDED_TEXT - 5, 1);
-	hr__filter_init(&f, &config);
+	hr_filter_init(&f, &config);
 	assert_int_equal(f.kinds, 2);
 }
 

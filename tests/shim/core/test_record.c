@@ -93,7 +93,7 @@ CASE(refused)
 	memset(long_path, 'x', sizeof(long_path) - 1);
 	long_path[sizeof(long_path) - 1] = '\0';
 	CHECK(api->record(long_path) == -ENAMETOOLONG);
-	hr__image.on = false;
+	hr_shim_image.on = false;
 	CHECK(api->record(harness_socket()) == -ENOTSUP);
 }
 

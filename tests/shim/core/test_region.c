@@ -383,7 +383,7 @@ CASE(fork_in_the_middle)
 
 static void *dies(void *tid)
 {
-	*(int *)tid = hr__sys_gettid();
+	*(int *)tid = hr_sys_gettid();
 	api()->begin(&a);
 	api()->begin(&b);
 	for (int i = 0; i < 100; i++) {
@@ -403,7 +403,7 @@ CASE(thread_death)
 	pthread_create(&t, NULL, dies, &tid);
 	pthread_join(t, NULL);
 	CHECK(regions(d) == 0);
-	while (hr__ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
+	while (hr_ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
 		usleep(1000);
 	CHECK(in_records(d, NULL) == 102 && regions(d) == 3 && fake_maps(d, 0) == 1);
 	CHECK(region(d, 0)->r.asked == 100 && region(d, 0)->r.fd == 2);

@@ -161,7 +161,7 @@ static void *without_a_ring(void *span)
 	CHECK(api()->start(&a) == 0);
 	api()->finish(*(uint64_t *)span,
 		      NULL); /* one that has begun, and is over, if not recorded */
-	CHECK(hr__ring_current() == NULL);
+	CHECK(hr_ring_current() == NULL);
 	return NULL;
 }
 
@@ -199,7 +199,7 @@ CASE(strays)
 			api()->end(NULL);
 		}
 		api()->step(1);
-		_exit(hr__ring_current() == NULL ? 0 : 1);
+		_exit(hr_ring_current() == NULL ? 0 : 1);
 	}
 	t_wait(pid);
 	CHECK(regions(d) == 1 && fake_strays(d, HR_CTL_REGION).count == EACH + 1 && lost(d) == 0);
@@ -221,7 +221,7 @@ CASE(detached)
 		api()->end(NULL);
 	}
 	d = fake_start(harness_socket(), NULL);
-	CHECK(hr__ring_find(HR__SEEK_FORCE) != NULL && fake_sessions(d) == 1);
+	CHECK(hr_ring_find(HR__SEEK_FORCE) != NULL && fake_sessions(d) == 1);
 	CHECK(fake_item(fake_session(d, 0), HR_ITEM_COUNTERS, 0, buf, sizeof(buf)) == sizeof(c));
 	memcpy(&c, buf, sizeof(c));
 	CHECK(c.op == HR_CTL_REGION && c.total.count == EACH && lost(d) == 0);
@@ -246,7 +246,7 @@ CASE(deep_and_dead)
 	pthread_create(&t, NULL, deep, &n);
 	pthread_join(t, NULL);
 	CHECK(lost(d) == 0 && fake_ring(d, 0, 0, 0)->region_depth == 1000);
-	while (hr__ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
+	while (hr_ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
 		usleep(1000);
 	CHECK(regions(d) == HR_REGION_DEPTH && lost(d) == 1000 - HR_REGION_DEPTH);
 	CHECK(fake_ring(d, 0, 0, 0)->region_depth == 0);
@@ -309,7 +309,7 @@ CASE(full_ring_of_the_dead)
 	CHECK(lost(d) == 0);
 	fake_pause(d, false);
 	fake_settle(d);
-	while (hr__ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
+	while (hr_ring_find(HR__SEEK_FORCE) == NULL) /* it may live a moment after the join */
 		usleep(1000);
 	CHECK(lost(d) == 1 && regions(d) == 0);
 }

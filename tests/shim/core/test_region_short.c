@@ -98,7 +98,7 @@ CASE(short_ranges_that_overlap)
 		api()->passed(&a, began[i]);
 		for (unsigned k = 0; k < HR_REGION_SHORTS; k++)
 			CHECK(cells[k].count == 0 ||
-			      cells[k].ticks <= hr__clock_ticks() - cells[k].start_ticks);
+			      cells[k].ticks <= hr_shim_ticks() - cells[k].start_ticks);
 	}
 	CHECK(in_records(d, &a) + in_cells(d, &a) == 20 && in_cells(d, &a) >= 1);
 }

@@ -52,11 +52,11 @@ CASE(told_in_another_thread)
 
 	harness_file("a", 100);
 	fd = t_open("a", O_RDONLY);
-	before = hr__self.ring->head;
+	before = hr_self.ring->head;
 	errno = 77;
 	begin(blocks[0], fd, 40);
-	after = hr__self.ring->head;
-	CHECK(before == after && hr__self.ring->inflight.op == 0 && errno == 77);
+	after = hr_self.ring->head;
+	CHECK(before == after && hr_self.ring->inflight.op == 0 && errno == 77);
 	CHECK(t_close(fd) == 0); /* it goes on all the same */
 	CHECK(pthread_create(&t, NULL, end_in_thread, blocks[0]) == 0);
 	CHECK(pthread_join(t, NULL) == 0);
@@ -83,12 +83,12 @@ CASE(refused_or_of_no_interest)
 	begin(blocks[0], a, 0);
 	begin(blocks[1], b, 0);
 	begin(blocks[2], -1, 0);
-	CHECK(hr__wiped.request_count == 1);
+	CHECK(hr_wiped.request_count == 1);
 	hr_request_refused(blocks[0]);
 	for (int i = 0; i < 3; i++)
 		hr_request_end(blocks[i], 100);
 	fake_settle(d);
-	CHECK(fake_count(d, HR_OP_io_pread) == 0 && hr__wiped.request_count == 0);
+	CHECK(fake_count(d, HR_OP_io_pread) == 0 && hr_wiped.request_count == 0);
 }
 
 /* A program that reads results out of the kernel's ring itself. */
@@ -118,12 +118,12 @@ CASE(more_than_there_is_room_for)
 	fd = t_open("a", O_RDONLY);
 	for (unsigned i = 0; i < MANY; i++)
 		begin(blocks[i], fd, i);
-	at_once = MANY - hr__wiped.request_count;
+	at_once = MANY - hr_wiped.request_count;
 	CHECK(at_once >= MANY - HR__REQUESTS);
 	for (unsigned i = 0; i < MANY; i += 2)
 		hr_request_end(blocks[i], 100);
 	hr__requests_cut();
-	CHECK(hr__wiped.request_count == 0);
+	CHECK(hr_wiped.request_count == 0);
 	fake_settle(d);
 	CHECK(fake_count(d, HR_OP_io_pread) == MANY && fake_lost(d, HR_OP_io_pread).count == 0);
 	CHECK(cut(d) > at_once && cut(d) < MANY);
@@ -141,7 +141,7 @@ CASE(forked_child)
 	begin(blocks[0], fd, 0);
 	pid = t_fork();
 	if (pid == 0) {
-		CHECK(hr__wiped.request_count == 0);
+		CHECK(hr_wiped.request_count == 0);
 		hr__requests_cut();
 		begin(blocks[0], fd, 10);
 		hr_request_end(blocks[0], 90);
@@ -163,8 +163,8 @@ CASE(counted_without_a_daemon)
 	fd = t_open("a", O_RDONLY);
 	begin(blocks[0], fd, 0);
 	hr_request_end(blocks[0], 100);
-	CHECK(hr__wiped.counters[HR_OP_io_pread].count == 1);
-	CHECK(hr__wiped.counters[HR_OP_io_pread].bytes == 100);
+	CHECK(hr_wiped.counters[HR_OP_io_pread].count == 1);
+	CHECK(hr_wiped.counters[HR_OP_io_pread].bytes == 100);
 }
 
 /* One thread submits, as a queue of 64 allows, and another is given the results. */

@@ -197,10 +197,10 @@ static void expect_detached(struct fake_daemon *d, bool answers)
 	for (int i = 0; i < 1000; i++)
 		CHECK(t_pread(fd, buf, 10, 0) == 10);
 	CHECK(harness_now() - start < NO_WAIT_S); /* nothing waits twice */
-	CHECK(hr__wiped.nonce == 0);
-	CHECK(hr__wiped.counters[HR_OP_open].count == 1);
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 1000);
-	CHECK(hr__wiped.counters[HR_OP_pread64].bytes == 10000);
+	CHECK(hr_wiped.nonce == 0);
+	CHECK(hr_wiped.counters[HR_OP_open].count == 1);
+	CHECK(hr_wiped.counters[HR_OP_pread64].count == 1000);
+	CHECK(hr_wiped.counters[HR_OP_pread64].bytes == 10000);
 	if (d != NULL) {
 		fake_settle(d);
 		CHECK(fake_total(d) == 0);
@@ -256,16 +256,16 @@ CASE(attempts_become_rare)
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
 		uint64_t ns = seconds[i] * 1000000000, before = hr__clock_ns();
 
-		hr__image.retry_ns = 1; /* it is due */
-		CHECK(hr__ring_find(HR__SEEK_RETRY) == NULL && hr__wiped.attempts == i + 1);
-		CHECK(hr__image.retry_ns >= before + ns);
-		CHECK(hr__image.retry_ns <= hr__clock_ns() + ns);
+		hr_shim_image.retry_ns = 1; /* it is due */
+		CHECK(hr_ring_find(HR__SEEK_RETRY) == NULL && hr_wiped.attempts == i + 1);
+		CHECK(hr_shim_image.retry_ns >= before + ns);
+		CHECK(hr_shim_image.retry_ns <= hr__clock_ns() + ns);
 	}
 	fake_stop(d);
 	d = fake_start(harness_socket(), NULL);
-	hr__image.retry_ns = 1;
-	CHECK(hr__ring_find(HR__SEEK_RETRY) != NULL && fake_sessions(d) == 1);
-	CHECK(hr__image.failures == 0);
+	hr_shim_image.retry_ns = 1;
+	CHECK(hr_ring_find(HR__SEEK_RETRY) != NULL && fake_sessions(d) == 1);
+	CHECK(hr_shim_image.failures == 0);
 }
 
 CASE(deselected)
@@ -276,9 +276,9 @@ CASE(deselected)
 
 	harness_file("a", 10);
 	fd = t_open("a", O_RDONLY);
-	CHECK(!hr__image.on && hr__fdtab.limit == 0);
+	CHECK(!hr_shim_image.on && hr__fdtab.limit == 0);
 	CHECK(t_pread(fd, &st, 10, 0) == 10 && t_stat("a", &st) == 0);
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
+	CHECK(hr_wiped.counters[HR_OP_pread64].count == 0);
 	CHECK(fake_total(d) == 0);
 }
 
@@ -302,11 +302,11 @@ CASE(late_daemon)
 		t_pread(fd, buf, 10, 0);
 	d = fake_start(harness_socket(), NULL);
 	harness_patient();
-	CHECK(hr__image.retry_ns != 0); /* a second after the first attempt */
-	hr__image.retry_ns = UINT64_MAX;
+	CHECK(hr_shim_image.retry_ns != 0); /* a second after the first attempt */
+	hr_shim_image.retry_ns = UINT64_MAX;
 	t_close(t_open("a", O_RDONLY));
 	CHECK(fake_sessions(d) == 0);
-	hr__image.retry_ns = 1;
+	hr_shim_image.retry_ns = 1;
 	for (; fake_sessions(d) == 0 && before < 100; before++)
 		t_pread(fd, buf, 10, 0);
 	before--; /* the last one attached */
@@ -324,7 +324,7 @@ CASE(late_daemon)
 		else
 			CHECK(c.total.count == (c.op == HR_OP_open ? 2 : 1));
 	}
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
+	CHECK(hr_wiped.counters[HR_OP_pread64].count == 0);
 }
 
 /* A process that never attached tries once more at its end. */
@@ -342,7 +342,7 @@ CASE(last_chance)
 	harness_file("a", 10);
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	d = fake_start(harness_socket(), NULL);
-	hr__image.retry_ns = UINT64_MAX;
+	hr_shim_image.retry_ns = UINT64_MAX;
 	hr__ring_last_chance();
 	CHECK(fake_sessions(d) == 1);
 	CHECK(fake_item(fake_session(d, 0), HR_ITEM_COUNTERS, 0, buf, sizeof(buf)) == sizeof(c));
@@ -359,13 +359,13 @@ CASE(last_chance_before_leaving)
 
 	harness_file("a", 10);
 	hr_before_leaving();
-	CHECK(hr__wiped.attempts == 1); /* nothing was counted, but this is no slow call */
-	hr__image.retry_ns = UINT64_MAX;
+	CHECK(hr_wiped.attempts == 1); /* nothing was counted, but this is no slow call */
+	hr_shim_image.retry_ns = UINT64_MAX;
 	hr_before_leaving();
-	CHECK(hr__wiped.attempts == 1);
+	CHECK(hr_wiped.attempts == 1);
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	hr_before_leaving();
-	CHECK(hr__wiped.attempts == 2 && hr__wiped.counters[HR_OP_open].count == 1);
+	CHECK(hr_wiped.attempts == 2 && hr_wiped.counters[HR_OP_open].count == 1);
 	CHECK(fake_sessions(d) == 0);
 }
 
@@ -398,7 +398,7 @@ CASE(last_chance_before_an_exec)
 	harness_file("a", 10);
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	d = fake_start(harness_socket(), NULL);
-	hr__image.retry_ns = UINT64_MAX;
+	hr_shim_image.retry_ns = UINT64_MAX;
 	CHECK(hr_before_exec("/bin/true", no_variable) == -1);
 	CHECK(fake_sessions(d) == 1 && hello_counts(d, 0, HR_OP_open) == 1);
 }
@@ -412,15 +412,15 @@ CASE(map_that_cannot_be_used)
 
 	harness_file("a", 10);
 	fd = t_open("a", O_RDONLY);
-	hr__image.retry_ns = UINT64_MAX;
+	hr_shim_image.retry_ns = UINT64_MAX;
 	for (int i = 0; i < 7; i++)
 		t_pread(fd, buf, 10, 0);
 	for (int i = 0; i < 2; i++)
 		hr__ring_last_chance();
-	CHECK(hr__wiped.nonce == 0 && fake_sessions(d) == 2);
+	CHECK(hr_wiped.nonce == 0 && fake_sessions(d) == 2);
 	CHECK(hello_counts(d, 0, HR_OP_open) == 0);
 	CHECK(hello_counts(d, 1, HR_OP_open) == 1 && hello_counts(d, 1, HR_OP_pread64) == 7);
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
+	CHECK(hr_wiped.counters[HR_OP_pread64].count == 0);
 }
 
 /* No attempt is made, and the totals stay in the process. */
@@ -435,7 +435,7 @@ CASE(socket_path_that_is_too_long)
 	harness_file("a", 10);
 	CHECK(t_open("a", O_RDONLY) >= 0);
 	hr__ring_last_chance();
-	CHECK(hr__wiped.attempts == 0 && hr__wiped.counters[HR_OP_open].count == 1);
+	CHECK(hr_wiped.attempts == 0 && hr_wiped.counters[HR_OP_open].count == 1);
 }
 
 CASE(longest_wait)
@@ -443,7 +443,7 @@ CASE(longest_wait)
 	static const char *const env[] = {"HEADRACE_ON_FULL=wait:60001", NULL};
 
 	harness_init(env);
-	CHECK(hr__image.on_full == HR__FULL_WAIT && hr__image.wait_ms == 60000);
+	CHECK(hr_shim_image.on_full == HR__FULL_WAIT && hr_shim_image.wait_ms == 60000);
 }
 
 /* Another thread stopped in the middle of its attach. */
@@ -452,10 +452,10 @@ CASE(attach_lock_is_held)
 	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=drop", NULL);
 
 	harness_file("a", 10);
-	hr__wiped.lock = 1;
+	hr_wiped.lock = 1;
 	CHECK(t_open("a", O_RDONLY) >= 0);
-	CHECK(fake_sessions(d) == 0 && hr__wiped.counters[HR_OP_open].count == 1);
-	hr__wiped.lock = 0;
+	CHECK(fake_sessions(d) == 0 && hr_wiped.counters[HR_OP_open].count == 1);
+	hr_wiped.lock = 0;
 	harness_attach();
 	fake_settle(d);
 	CHECK(hello_counts(d, 0, HR_OP_open) == 1);
@@ -535,7 +535,7 @@ CASE(level_off)
 	t_pread(fd, buf, 10, 0);
 	fake_settle(d);
 	CHECK(fake_total(d) == 1 && strstr(path_of(d, nth(d, HR_OP_pread64, 0)), "/a"));
-	CHECK(hr__wiped.counters[HR_OP_pread64].count == 0);
+	CHECK(hr_wiped.counters[HR_OP_pread64].count == 0);
 }
 
 CASE(monotonic_clock)

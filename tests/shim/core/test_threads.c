@@ -13,7 +13,7 @@ static char buf[64];
 /* Operations counted privately. */
 static uint64_t counted(uint16_t op)
 {
-	return __atomic_load_n(&hr__wiped.counters[op].count, __ATOMIC_RELAXED);
+	return __atomic_load_n(&hr_wiped.counters[op].count, __ATOMIC_RELAXED);
 }
 
 /* ---- threads ----------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ CASE(no_memory_for_the_ring)
 
 static void *short_life(void *tid)
 {
-	*(int *)tid = hr__sys_gettid();
+	*(int *)tid = hr_sys_gettid();
 	t_close(t_open("a", O_RDONLY));
 	return NULL;
 }
@@ -164,7 +164,7 @@ CASE(rings_run_out)
 
 static void *stays_on(void *tid)
 {
-	*(int *)tid = hr__sys_gettid();
+	*(int *)tid = hr_sys_gettid();
 	return stays(NULL);
 }
 
@@ -183,14 +183,14 @@ CASE(ring_that_becomes_free)
 	while (fake_count(d, HR_OP_close) == 0)
 		usleep(1000);
 	t_close(t_open("a", O_RDONLY));
-	CHECK(hr__ring_current() == NULL && fake_lost(d, HR_OP_open).count == 1);
+	CHECK(hr_ring_current() == NULL && fake_lost(d, HR_OP_open).count == 1);
 	pthread_barrier_wait(&barrier);
 	pthread_join(t, NULL);
 	harness_gone(tid);
-	hr__self.search_ns = 1; /* a second has passed since the last search */
-	for (; hr__ring_current() == NULL && opens < 100; opens++)
+	hr_self.search_ns = 1; /* a second has passed since the last search */
+	for (; hr_ring_current() == NULL && opens < 100; opens++)
 		t_close(t_open("a", O_RDONLY));
-	CHECK(hr__ring_current() != NULL);
+	CHECK(hr_ring_current() != NULL);
 	fake_settle(d);
 	CHECK(fake_count(d, HR_OP_open) + fake_lost(d, HR_OP_open).count == opens);
 }
@@ -296,7 +296,7 @@ static void *dies(void *arg)
 
 	hr_begin_fd(&op, HR_OP_read, fd, 99, HR_OFFSET_NONE);
 	hr_count(HR_OP_fgetc, fd, 1);
-	*(int *)arg = hr__sys_gettid();
+	*(int *)arg = hr_sys_gettid();
 	return NULL;
 }
 

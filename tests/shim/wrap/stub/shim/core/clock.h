@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-static inline uint64_t hr__clock_ticks(void)
+static inline uint64_t hr_shim_ticks(void)
 {
 	return 1;
 }
