@@ -17,6 +17,7 @@
 
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_lives.h"
+#include "cli/summary/summary_ranks.h"
 #include "cli/summary/summary_runs.h"
 #include "store/store.h"
 #include "common/ops.h"
@@ -334,6 +335,24 @@ static void test_ranks(void **state)
 	hr_summary_free(s);
 }
 
+/* `run --ranks 0` of four ranks: the list has the last one, too. */
+static void test_left_out(void **state)
+{
+	struct hr_summary_who who[] = {{.rank = 3, .worker = -1, .deselected = true},
+				       {.rank = 1, .worker = -1, .deselected = true},
+				       {.rank = 0, .worker = -1},
+				       {.rank = 2, .worker = -1, .deselected = true},
+				       {.rank = -1, .worker = -1}};
+	struct hr_summary s = {.who = who, .n_who = 5};
+
+	(void)state;
+	hr_ranks_count(&s, 4);
+	assert_int_equal(s.ranks, 4);
+	assert_null(s.ranks_missing);
+	assert_string_equal(s.ranks_deselected, "1-3");
+	free(s.ranks_deselected);
+}
+
 static void test_paths(void **state)
 {
 	struct hr_summary *s = load();
@@ -589,6 +608,7 @@ int main(void)
 	    cmocka_unit_test(test_coverage), cmocka_unit_test(test_full_disk),
 	    cmocka_unit_test(test_runs),     cmocka_unit_test(test_json),
 	    cmocka_unit_test(test_no_store), cmocka_unit_test(test_lives),
+	    cmocka_unit_test(test_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, make_store, remove_store);

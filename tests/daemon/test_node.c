@@ -19,6 +19,8 @@
 #include "nodes.h"
 #include "offer.h"
 
+#define SHORT_ONES 20u
+
 static void check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
 {
 	uint8_t *seen = calloc(1, events + 1);
@@ -117,6 +119,38 @@ static void counted_calls_are_read_to_the_end(void **state)
 	assert_int_equal(sums.ended_processes, 1);
 }
 
+/* What a process opens in its last quarter of a second is read at its end. */
+static void excluded_opens_are_read_to_the_end(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	for (unsigned i = 0; i < SHORT_ONES; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			struct client c;
+
+			if (client_attach(&c, n.socket, 0, 0, NULL))
+				_exit(1);
+			((struct hr_map_hdr *)c.maps[0])->excluded[0] = 3;
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+		offer_ping(n.socket); /* the store of descriptors has got its map */
+		/* Its end is read before that of the next one: only the node page is left. */
+		nodes_await((client_fdstore_gather(), client_fdstore_count()) == 1);
+	}
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	check(&n, 0, &sums);
+	assert_int_equal(sums.excluded, 3 * SHORT_ONES);
+	assert_int_equal(sums.ended_processes, SHORT_ONES);
+}
+
 static void exec_is_a_new_process(void **state)
 {
 	struct nodes n;
@@ -186,6 +220,7 @@ int main(void)
 	    cmocka_unit_test(many_rings),
 	    cmocka_unit_test(a_dead_process_is_read_to_its_end),
 	    cmocka_unit_test(counted_calls_are_read_to_the_end),
+	    cmocka_unit_test(excluded_opens_are_read_to_the_end),
 	    cmocka_unit_test(exec_is_a_new_process),
 	    cmocka_unit_test(other_ranks_are_deselected),
 	    cmocka_unit_test(one_process_attaches_again_and_again),

@@ -150,6 +150,31 @@ static void names_and_numbers(void **state)
 	rig_done(&r);
 }
 
+/* With privacy rules, a region has its name, but no arguments: these may contain paths. */
+static void private_arguments_are_left_out(void **state)
+{
+	static const char args[] = "{\"path\":\"/data/secret\"}";
+	struct hr_entry_privacy in = {.rules = {.paths = HR_PATHS_HASH, .keep = 1, .key = "one"}};
+	struct row found[ROWS];
+	struct hr_record s[4];
+	struct rig r;
+	uint64_t proc;
+
+	(void)state;
+	rig_init(&r);
+	rig_entry(&r, HR_ENTRY_PRIVACY, &in, sizeof(in));
+	proc = process(&r, 10);
+	tell(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
+	s[0] = region(&r, 808, HR_REGION_CHECKPOINT, 90);
+	s[0].flags |= HR_REGION_HAS_ARGS;
+	rig_records(&r, proc, s, with_text(s, args, strlen(args)));
+	assert_int_equal(rows(&r, found), 1);
+	assert_string_equal(found[0].name, "save");
+	assert_int_equal(found[0].g.dur_ns, 90);
+	assert_string_equal(found[0].args, "");
+	rig_done(&r);
+}
+
 /* What was told before a checkpoint is known behind it, also to the next daemon. */
 static void names_outlive_restarts(void **state)
 {
@@ -540,6 +565,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_and_numbers),
+	    cmocka_unit_test(private_arguments_are_left_out),
 	    cmocka_unit_test(names_outlive_restarts),
 	    cmocka_unit_test(names_have_an_end),
 	    cmocka_unit_test(names_told_later),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layout, ids and common values of a Darshan log, and the record of all ranks. */
+/* Layout, ids, common values and slowest calls of a Darshan log, and the record of all ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,6 +171,59 @@ static void test_times(void **state)
 	assert_int_equal(last_ns, 4000000000);
 }
 
+/* Beside the time of the slowest read is the size of this read, and likewise for writes. */
+static void test_slowest_calls(void **state)
+{
+	static const struct {
+		uint16_t op;
+		int64_t ms, bytes;
+	} calls[] = {{.op = HR_OP_pread64, .ms = 2, .bytes = 100},
+		     {.op = HR_OP_pwrite64, .ms = 6, .bytes = 4000},
+		     {.op = HR_OP_pread64, .ms = 9, .bytes = 200},
+		     {.op = HR_OP_pwrite64, .ms = 4, .bytes = 5000},
+		     {.op = HR_OP_pread64, .ms = 7, .bytes = 300}};
+	struct hr__darshan *d = calloc(1, sizeof(*d));
+	struct hr__darshan_posix rec = {0};
+	struct hr__darshan_use use = {.posix = &rec};
+	struct hr__darshan_state followed = {.position = -1};
+	struct hr__darshan_process files = {.states = &followed, .n = 1};
+	struct hr_process known = {.rank = 0};
+	struct hr_walk_process process = {.p = &known};
+	struct hr_walk_stream stream = {.processes = &process};
+	int64_t at_ns = 0;
+
+	(void)state;
+	assert_non_null(d);
+	assert_int_equal(hr_map64_set(&files.by_file, UINT64_C(1) << 1 | HR__DARSHAN_POSIX, 0), 0);
+	d->uses = &use;
+	d->n_uses = 1;
+	d->stream = &stream;
+	d->processes = &files;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct hr_event e = {.op = calls[i].op, .file = 1, .ret = calls[i].bytes};
+		struct hr__darshan_op o = {.e = &e,
+					   .info = hr_op_info(e.op),
+					   .process = &process,
+					   .start_ns = at_ns,
+					   .end_ns = at_ns + calls[i].ms * 1000000,
+					   .bytes = (uint64_t)calls[i].bytes};
+
+		assert_int_equal(hr__darshan_posix_add(d, &o), 0);
+		at_ns = o.end_ns;
+	}
+	assert_int_equal(rec.log.c[HR_DP_READS], 3);
+	assert_int_equal(rec.log.c[HR_DP_WRITES], 2);
+	assert_true(rec.log.f[HR_DP_MAX_READ_TIME] == 0.009);
+	assert_true(rec.log.f[HR_DP_MAX_WRITE_TIME] == 0.006);
+	assert_int_equal(rec.log.c[HR_DP_MAX_READ_TIME_SIZE], 200);
+	assert_int_equal(rec.log.c[HR_DP_MAX_WRITE_TIME_SIZE], 4000);
+	hr__darshan_heat_done(d);
+	hr__darshan_dxt_done(d);
+	hr_map64_done(&files.by_file);
+	hr_arena_free(&d->memory);
+	free(d);
+}
+
 static struct hr_darshan_posix rank_record(int64_t rank, int64_t bytes, double seconds)
 {
 	struct hr_darshan_posix rec = {.id = 77, .rank = rank};
@@ -229,7 +282,7 @@ int main(void)
 	    cmocka_unit_test(test_ids),		  cmocka_unit_test(test_layout),
 	    cmocka_unit_test(test_regions),	  cmocka_unit_test(test_buckets),
 	    cmocka_unit_test(test_common_values), cmocka_unit_test(test_times),
-	    cmocka_unit_test(test_shared_record),
+	    cmocka_unit_test(test_shared_record), cmocka_unit_test(test_slowest_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,16 @@ class Chrome(harness.Case):
                          [('{"device":1,"stream":7,"correlation":0,"bytes":4096}',)])
         self.assertEqual(self.query("SELECT count(*) FROM regions WHERE args LIKE '%External%'", store), [(0,)])
 
+    def test_slices_that_begin_together(self):
+        """The longer one is around the shorter one, whichever is first in the file."""
+        events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 71, "tid": 71, "ts": 100, "dur": dur}
+                  for name, dur in (("inner", 10), ("middle", 30.5), ("outer", 70))]
+        for i, order in enumerate((events, events[::-1])):
+            store = self.path(f"s{i}")
+            self.run_import(self.file(f"{i}.json", json.dumps(trace(order))), store=store)
+            self.assertEqual([row[-1] for row in self.query(self.REGIONS, store)], [2, 1, 0])
+            self.assertEqual(self.query(self.REGIONS, store), expected(events))
+
     def test_steps_of_a_large_trace(self):
         """Regions come in several parts; each finds the step that is around it."""
         lines = [f'{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{k}","pid":7,"tid":7,"ts":{BASE // 1000 + k * 100000},"dur":100000}}' for k in range(4)]

@@ -337,6 +337,21 @@ static void journals_of_killed_daemons_are_found(void **state)
 	assert_false(has_journals(store, "8"));
 }
 
+/* One of several folders has a journal: those that are read after it do not hide it. */
+static void a_journal_among_others_is_found(void **state)
+{
+	const char *store = help_path(state, "s");
+
+	assert_int_equal(hr_writer_close(help_writer(store, "n0")), 0);
+	assert_int_equal(hr_writer_close(help_writer(store, "n1")), 0);
+	assert_int_equal(hr_writer_close(help_writer(store, "n2")), 0);
+	assert_false(has_journals(store, "7"));
+	help_write(help_path(state, "s/jobs/7/n1.0000000000000001-0/journal"), (const uint8_t *)"",
+		   0);
+	assert_true(has_journals(store, NULL));
+	assert_true(has_journals(store, "7"));
+}
+
 /* Two stores that each got a part of a stream, and some frames both: every frame once. */
 static void streams_of_two_stores_are_one(void **state)
 {
@@ -524,6 +539,7 @@ int main(void)
 	    TEST(each_file_is_opened_once),
 	    TEST(other_jobs_are_not_opened),
 	    TEST(journals_of_killed_daemons_are_found),
+	    TEST(a_journal_among_others_is_found),
 	    TEST(streams_of_two_stores_are_one),
 	    TEST(the_latest_state_counts),
 	    TEST(many_threads),

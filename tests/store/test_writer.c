@@ -240,6 +240,33 @@ static void segments_are_sealed_past_their_size(void **state)
 	assert_int_equal(hr_writer_close(w), 0);
 }
 
+/* The lowest descriptor that is free. */
+static int free_descriptor(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+/* A sync opens the segments that were sealed before it, and closes them. */
+static void synced_segments_are_closed(void **state)
+{
+	const char *store = help_path(state, "s");
+	struct hr_writer *w = writer(store, "n1");
+	int before;
+
+	hr_writer_segment_bytes(w, 3000);
+	for (unsigned i = 0; i < 400; i++)
+		assert_int_equal(help_append_loss(w, i), 0);
+	assert_true(size_of(segment(store, 3)) > 3000);
+	before = free_descriptor();
+	assert_int_equal(hr_writer_sync(w), 0);
+	assert_int_equal(free_descriptor(), before);
+	assert_int_equal(hr_writer_close(w), 0);
+}
+
 /* ---- recovery -------------------------------------------------------------------------------- */
 
 /*
@@ -477,6 +504,7 @@ int main(void)
 	    TEST(only_the_next_seq),
 	    TEST(goes_on_after_close),
 	    TEST(segments_are_sealed_past_their_size),
+	    TEST(synced_segments_are_closed),
 	    TEST(torn_anywhere),
 	    TEST(torn_footer),
 	    TEST(damage_is_not_a_tail),

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #define MANY (HR__REQUESTS + HR__REQUESTS / 4)
 
@@ -206,6 +208,72 @@ CASE(submitted_here_and_over_there)
 			CHECK(fake_record(d, i)->r.offset == (int64_t)n++);
 }
 
+static struct {
+	char *first, *other; /* whose entries are the same */
+	int fd;
+	int times;
+} quicker;
+
+static size_t entry_of(const void *address)
+{
+	size_t i = 0;
+
+	while (i < HR__REQUESTS && hr_wiped.request_keys[i] != (uintptr_t)address)
+		i++;
+	CHECK(i < HR__REQUESTS);
+	return i;
+}
+
+static void protect(int how)
+{
+	CHECK(mprotect(hr_wiped.request_keys, sizeof(hr_wiped.request_keys), how) == 0);
+}
+
+/* What another thread does after this one has found the entry, and before it takes it. */
+static void be_quicker(int sig)
+{
+	(void)sig;
+	CHECK(quicker.times++ == 0);
+	protect(PROT_READ | PROT_WRITE);
+	hr_request_end(quicker.first, 60);
+	begin(quicker.other, quicker.fd, 20);
+}
+
+/* The keys cannot be written at first, so the thread stops where it takes the entry. */
+CASE(taken_and_used_again_by_a_quicker_thread)
+{
+	static char *last[HR__REQUESTS]; /* the block whose entry it was */
+	struct sigaction sa = {.sa_handler = be_quicker};
+	struct fake_daemon *d;
+
+	if (TSAN) /* it holds a lock while it takes the entry */
+		return;
+	d = harness_start(NULL, NULL);
+	harness_file("a", 100);
+	quicker.fd = t_open("a", O_RDONLY);
+	for (size_t i = 0; quicker.other == NULL; i++) { /* there are more blocks than entries */
+		size_t entry;
+
+		quicker.first = blocks[i];
+		begin(quicker.first, quicker.fd, 10);
+		entry = entry_of(quicker.first);
+		hr_request_refused(quicker.first);
+		quicker.other = last[entry];
+		last[entry] = quicker.first;
+	}
+	begin(quicker.first, quicker.fd, 10);
+	CHECK(sigaction(SIGSEGV, &sa, NULL) == 0);
+	protect(PROT_READ);
+	hr_request_end(quicker.first, 50); /* over already */
+	CHECK(quicker.times == 1);
+	hr_request_end(quicker.other, 70);
+	fake_settle(d);
+	CHECK(fake_count(d, HR_OP_io_pread) == 2 && cut(d) == 0 && fake_bad(d) == 0);
+	CHECK(nth(d, 0)->r.ret == 60 && nth(d, 0)->r.offset == 10);
+	CHECK(nth(d, 1)->r.ret == 70 && nth(d, 1)->r.offset == 20);
+	CHECK(hr_wiped.request_count == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +284,7 @@ int main(void)
 	    cmocka_unit_test(forked_child),
 	    cmocka_unit_test(counted_without_a_daemon),
 	    cmocka_unit_test(submitted_here_and_over_there),
+	    cmocka_unit_test(taken_and_used_again_by_a_quicker_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
