@@ -115,11 +115,45 @@ static void a_new_record_of_a_file(void **state)
 	hr_top_table_done(&t);
 }
 
+/* A training loop that has ended waits no more: the share is that of those that run. */
+static void processes_that_ended_do_not_wait(void **state)
+{
+	Headrace__LiveProcess ended = HEADRACE__LIVE_PROCESS__INIT;
+	Headrace__LiveProcess *before[2], *after[2];
+	struct hr_top_table t;
+	struct picture a, b;
+
+	(void)state;
+	ended.proc = 2;
+	ended.pid = 101;
+	ended.rank_plus1 = 2;
+	ended.end_ns = 900;
+	ended.wait_ns = 300;
+	ended.steps = 7;
+	picture_make(&a, 1000, 1, 0)->processes = before;
+	picture_make(&b, 3000, 1, 0)->processes = after;
+	a.job.n_processes = b.job.n_processes = 2;
+	before[0] = &a.process;
+	after[0] = &b.process;
+	before[1] = after[1] = &ended;
+	a.process.steps = 1;
+	b.process.steps = 2;
+	b.process.wait_ns = 500;
+	assert_int_equal(hr_top_sums(&a.job, &b.job, HR_TOP_RANK, HR_TOP_TIME, &t), 0);
+	assert_int_equal(t.n, 2);
+	assert_int_equal(t.all.wait_ns, 800);
+	assert_int_equal(t.now.wait_ns, 500);
+	assert_int_equal(t.waiters, 1);
+	assert_true(hr_top_wait(&t.now, t.waiters, t.interval_ns) == 0.25);
+	hr_top_table_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(between_two_pictures),
 					   cmocka_unit_test(without_an_earlier_one),
-					   cmocka_unit_test(a_new_record_of_a_file)};
+					   cmocka_unit_test(a_new_record_of_a_file),
+					   cmocka_unit_test(processes_that_ended_do_not_wait)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,6 +224,42 @@ static void test_slowest_calls(void **state)
 	free(d);
 }
 
+/* When bins are doubled, because the job lasts longer than 20 s, each byte remains, once. */
+static void test_heat_of_a_long_job(void **state)
+{
+	static const struct {
+		int64_t s, bytes;
+	} calls[] = {{.s = 1, .bytes = 100}, {.s = 15, .bytes = 7}, {.s = 30, .bytes = 50}};
+	struct hr__darshan *d = calloc(1, sizeof(*d));
+	struct hr_process known = {.rank = 0};
+	struct hr_walk_process process = {.p = &known};
+	const int64_t *bins;
+	int64_t sum = 0;
+
+	(void)state;
+	assert_non_null(d);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct hr__darshan_op o = {.process = &process,
+					   .start_ns = calls[i].s * 1000000000,
+					   .end_ns = calls[i].s * 1000000000 + 1000,
+					   .bytes = (uint64_t)calls[i].bytes};
+
+		assert_int_equal(hr__darshan_heat_add(d, &o, HR__DARSHAN_POSIX, HR__DARSHAN_READS),
+				 0);
+	}
+	assert_int_equal(d->heat.n, 1);
+	assert_int_equal(d->heat.bin_ns, 2 * HR__DARSHAN_BIN_NS);
+	bins = d->heat.rows[0]->bytes[HR__DARSHAN_READS];
+	for (size_t k = 0; k < HR__DARSHAN_BINS; k++)
+		sum += bins[k];
+	assert_int_equal(bins[5], 100);
+	assert_int_equal(bins[75], 7);
+	assert_int_equal(bins[150], 50);
+	assert_int_equal(sum, 157);
+	hr__darshan_heat_done(d);
+	free(d);
+}
+
 static struct hr_darshan_posix rank_record(int64_t rank, int64_t bytes, double seconds)
 {
 	struct hr_darshan_posix rec = {.id = 77, .rank = rank};
@@ -279,10 +315,15 @@ static void test_shared_record(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_ids),		  cmocka_unit_test(test_layout),
-	    cmocka_unit_test(test_regions),	  cmocka_unit_test(test_buckets),
-	    cmocka_unit_test(test_common_values), cmocka_unit_test(test_times),
-	    cmocka_unit_test(test_shared_record), cmocka_unit_test(test_slowest_calls),
+	    cmocka_unit_test(test_ids),
+	    cmocka_unit_test(test_layout),
+	    cmocka_unit_test(test_regions),
+	    cmocka_unit_test(test_buckets),
+	    cmocka_unit_test(test_common_values),
+	    cmocka_unit_test(test_times),
+	    cmocka_unit_test(test_shared_record),
+	    cmocka_unit_test(test_slowest_calls),
+	    cmocka_unit_test(test_heat_of_a_long_job),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,23 @@ class Nsys(harness.Case):
                   "SELECT node, pid, op, path, start_ns, dur_ns, bytes, file_offset, errno FROM events ORDER BY ALL",
                   "SELECT node, pid, kind, name, start_ns, dur_ns FROM regions ORDER BY ALL")
 
+    def test_nodes_of_a_recorded_job(self):
+        """--into: of each node, the process with most ranges on this node is found in the recording, not the one with most on any node."""
+        events = harness.workload(pid=4711, host="n1", n=2) + harness.workload(pid=4712, host="n2", n=2)
+        self.run_import(self.file("recorded.pfw", harness.text_of(harness.dialect_c(events))), "--job", "j")
+        db = database(self.path("t.sqlite"), ("OSRT_API", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"))
+        db.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = ?", (harness.T0 * 1000,))
+        db.execute("UPDATE TARGET_INFO_SYSTEM_ENV SET globalVid = ?, value = 'n1'", (1 << 56,))
+        db.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (?, '', 'Hostname', 0, 'n2')", (2 << 56,))
+        db.executemany("INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) VALUES (?, ?, 59, 'far', ?, 0)",
+                       [(1000 * i, 1000 * i + 500, 2 << 56 | 4712 << 24 | 4712) for i in range(3)])
+        db.commit()
+        done = subprocess.run([harness.HEADRACE, "import", self.path("t.sqlite"), "--into", self.store], env=harness.environment(),
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.query("SELECT node, pid, name, count(*) FROM regions WHERE name IN ('step 1', 'far') GROUP BY ALL ORDER BY ALL"),
+                         [("n1", 4711, "step 1", 1), ("n2", 4712, "far", 3)])
+
     def test_own_processes(self):
         """Ranks and workers come back, also those of processes that only have operations; and the scope and source of operations."""
         again = self.again(self.file("w.pfw", harness.text_of(harness.own_job())))

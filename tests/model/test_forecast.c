@@ -183,6 +183,21 @@ static void test_outliers(void **state)
 	hr_measurements_done(&m);
 }
 
+/* A repetition far below the median is an outlier, as one above it is. */
+static void test_outliers_of_both_sides(void **state)
+{
+	static const double values[] = {9.9, 10, 10.1, 10, 2};
+	struct hr_model_sample s = {.values = values, .n = 5};
+	double median = hr_model_sample_median(&s);
+
+	(void)state;
+	assert_true(median == 10);
+	assert_true(hr_outlier_is(&s, median, 2, 0.5));
+	assert_true(hr_outlier_is(&s, median, 18, 0.5));
+	assert_false(hr_outlier_is(&s, median, 9, 0.5));
+	assert_false(hr_outlier_is(&s, median, 11, 0.5));
+}
+
 static double rising(double x, void *arg)
 {
 	(void)arg;
@@ -234,7 +249,7 @@ int main(void)
 	    cmocka_unit_test(test_without_noise),  cmocka_unit_test(test_range_holds_truth),
 	    cmocka_unit_test(test_forms_that_fit), cmocka_unit_test(test_misfit),
 	    cmocka_unit_test(test_outliers),	   cmocka_unit_test(test_both_signs),
-	    cmocka_unit_test(test_two_parameters),
+	    cmocka_unit_test(test_two_parameters), cmocka_unit_test(test_outliers_of_both_sides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,8 +308,8 @@ static void test_other_authorities(void **state)
 		 "localhost", "refuses the certificate", "the certificate of n1 is signed by");
 }
 
-/* `from` of authority ca, with an end in the past, signed again, as `to`. */
-static void make_expired(const char *from, const char *to)
+/* `from` of authority ca, with a change, signed again, as `to`. */
+static void make_changed(const char *from, const char *to, void (*change)(X509 *cert))
 {
 	char path[128], ours[128], key[128];
 	EVP_PKEY *authority;
@@ -327,8 +327,7 @@ static void make_expired(const char *from, const char *to)
 	authority = PEM_read_PrivateKey(f, NULL, NULL, NULL);
 	fclose(f);
 	assert_true(cert && authority);
-	ASN1_TIME_set_string(X509_getm_notBefore(cert), "20200101000000Z");
-	ASN1_TIME_set_string(X509_getm_notAfter(cert), "20210102000000Z");
+	change(cert);
 	assert_true(X509_sign(cert, authority, EVP_sha256()) > 0);
 	snprintf(path, sizeof(path), "%s/ca/%s.pem", folder, to);
 	f = fopen(path, "we");
@@ -340,6 +339,57 @@ static void make_expired(const char *from, const char *to)
 	snprintf(ours, sizeof(ours), "%s/ca/%s.key", folder, from);
 	snprintf(key, sizeof(key), "%s/ca/%s.key", folder, to);
 	assert_int_equal(link(ours, key), 0);
+}
+
+static void expire(X509 *cert)
+{
+	ASN1_TIME_set_string(X509_getm_notBefore(cert), "20200101000000Z");
+	ASN1_TIME_set_string(X509_getm_notAfter(cert), "20210102000000Z");
+}
+
+static void add_entry(X509 *cert, const char *field, const char *value)
+{
+	X509_NAME *name = X509_NAME_dup(X509_get_subject_name(cert));
+
+	assert_non_null(name);
+	assert_int_equal(X509_NAME_add_entry_by_txt(name, field, MBSTRING_ASC,
+						    (const unsigned char *)value, -1, -1, 0),
+			 1);
+	assert_int_equal(X509_set_subject_name(cert, name), 1);
+	X509_NAME_free(name);
+}
+
+static void add_name(X509 *cert)
+{
+	add_entry(cert, "CN", "n2");
+}
+
+static void add_role(X509 *cert)
+{
+	add_entry(cert, "OU", "headrace-user");
+}
+
+/* Of two names, or two roles, none counts. */
+static void test_ambiguous_names(void **state)
+{
+	struct hr_conn_peer peer;
+	struct both b;
+
+	(void)state;
+	make_changed("node/n1", "node/names", add_name);
+	begin(&b, "collector/localhost", "node/names");
+	rig_connect(&b.rig, b.client);
+	hr_conn_peer(b.rig.server.c, &peer);
+	assert_string_equal(peer.cn, "");
+	assert_string_equal(peer.ou, "headrace-node");
+	end(&b);
+	make_changed("node/n1", "node/roles", add_role);
+	begin(&b, "collector/localhost", "node/roles");
+	rig_connect(&b.rig, b.client);
+	hr_conn_peer(b.rig.server.c, &peer);
+	assert_string_equal(peer.cn, "n1");
+	assert_string_equal(peer.ou, "");
+	end(&b);
 }
 
 static void bad_files(const char *who, int error, const char *says)
@@ -362,7 +412,7 @@ static void test_files(void **state)
 
 	(void)state;
 	bad_files("node/nobody", -ENOENT, "cannot read the certificate ");
-	make_expired("node/n1", "node/old");
+	make_changed("node/n1", "node/old", expire);
 	bad_files("node/old", -EKEYEXPIRED, "node/old.pem expired on 2021-01-02");
 	snprintf(path, sizeof(path), "%s/ca/node/old.key", folder);
 	assert_int_equal(chmod(path, 0644), 0);
@@ -523,6 +573,7 @@ int main(void)
 	    cmocka_unit_test(test_renewed),
 	    cmocka_unit_test(test_other_hosts),
 	    cmocka_unit_test(test_other_authorities),
+	    cmocka_unit_test(test_ambiguous_names),
 	    cmocka_unit_test(test_files),
 	    cmocka_unit_test(test_one_side_is_plain),
 	    cmocka_unit_test(test_no_handshake),

@@ -312,6 +312,28 @@ class Api(Case):
         self.assertEqual([call["text"] for call in recorded.calls if call["call"] == "variable"],
                          ["RANK=3", "WORLD_SIZE=8", "RANK=0", "WORLD_SIZE=5", "RANK=1", "WORLD_SIZE=5"])
 
+    def test_the_callback_for_transformers(self):
+        """Of several nodes, one process logs: the first one of all, not of each node. The package is a stand-in."""
+        self.run_python("""
+            import sys, types
+            package = types.ModuleType("transformers")
+            package.TrainerCallback = object
+            sys.modules["transformers"] = package
+            import headrace, headrace.transformers
+            tracked, closed = [], []
+            def track(*targets, **options):
+                tracked.append((targets, options))
+                return types.SimpleNamespace(close=lambda: closed.append(targets))
+            headrace.track = track
+            for of_all, of_node in ((True, True), (False, True), (False, False)):
+                state = types.SimpleNamespace(is_world_process_zero=of_all, is_local_process_zero=of_node)
+                callback = headrace.transformers.Callback("run", every=5)
+                callback.on_train_begin(None, state, None)
+                callback.on_train_end(None, state, None)
+            assert tracked == [(("run",), {"every": 5}), ((), {"every": 5}), ((), {"every": 5})], tracked
+            assert closed == [("run",), (), ()], closed
+        """, env=self.environment())
+
     def test_whatever_is_passed(self):
         """As without the library, where nobody looks at it: nothing is raised, and what is no number is none."""
         program = """

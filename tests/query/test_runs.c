@@ -133,6 +133,32 @@ static void a_killed_stream_makes_a_killed_node(void **state)
 	fixture_remove(store);
 }
 
+/* One of two nodes was killed, the first or the second one. */
+static void a_killed_node_makes_a_killed_job(void **state)
+{
+	static char *const jobs[] = {"8", "9"}, *const nodes[] = {"n1", "n2"};
+	char *store = fixture__make_folder();
+	struct fixture f;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
+		Headrace__Frame frame = HEADRACE__FRAME__INIT;
+		struct fixture__stream s;
+
+		fixture__open_stream(&s, store, jobs[i / 2], nodes[i % 2]);
+		end.state = i / 2 == i % 2 ? "killed" : "ended";
+		frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
+		frame.stream_end = &end;
+		fixture__send(&s, &frame);
+		assert_int_equal(hr_writer_close(s.writer), 0);
+	}
+	fixture_open(&f, store, NULL);
+	fixture_expect(&f, "SELECT job, state FROM jobs ORDER BY job", "8,killed\n9,killed\n");
+	fixture_close(&f);
+	fixture_remove(store);
+}
+
 static char said[8][256];
 static unsigned n_said;
 
@@ -178,6 +204,7 @@ int main(void)
 	    cmocka_unit_test(a_number_prunes_to_its_run),
 	    cmocka_unit_test(a_running_job_has_a_duration),
 	    cmocka_unit_test(a_killed_stream_makes_a_killed_node),
+	    cmocka_unit_test(a_killed_node_makes_a_killed_job),
 	    cmocka_unit_test(any_world_size_is_cheap),
 	};
 

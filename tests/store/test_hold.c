@@ -224,6 +224,25 @@ static void test_retired(void **state)
 	close(fd);
 }
 
+/* The owner of a stream: root is one, too. */
+static void test_owner(void **state)
+{
+	static const struct hr_stream_state owners[] = {
+	    {.uid_known = true}, {.uid_known = true, .uid = 1000}, {.uid = 1000}};
+	struct hr_stream_state s;
+	int fd = open(*state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+		assert_int_equal(hr_stream_state_write(fd, &owners[i], false), 0);
+		assert_int_equal(hr_stream_state_read(fd, &s), 0);
+		assert_int_equal(s.uid_known, owners[i].uid_known);
+		if (s.uid_known)
+			assert_int_equal(s.uid, owners[i].uid);
+	}
+	close(fd);
+}
+
 static void test_limit_index(void **state)
 {
 	const char *store = help_path(state, "store");
@@ -248,6 +267,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_rewind, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_rewind_of_a_new_stream, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_retired, help_setup, help_teardown),
+	    cmocka_unit_test_setup_teardown(test_owner, help_setup, help_teardown),
 	    cmocka_unit_test_setup_teardown(test_limit_index, help_setup, help_teardown),
 	};
 

@@ -272,6 +272,29 @@ static void a_collector_that_opens_nothing_is_left(void **state)
 	is_left(state, (struct fake_options){.never_opens = true});
 }
 
+/* Without a stream, no answer is owed. In each tick, the uplink looks at the connection, then searches. */
+static void an_idle_connection_stays(void **state)
+{
+	struct fake_seen seen;
+	unsigned searches;
+	struct fake *f;
+	struct rig rig;
+
+	rig_init(&rig, state);
+	f = rig_collector(&rig, (struct fake_options){.store = rig_store(&rig, "a")});
+	rig.config.owed_ms = 1;
+	rig_start(&rig);
+	WAIT_FOR(&rig, now.connected);
+	searches = rig_stats(&rig).searches;
+	WAIT_FOR(&rig, now.searches >= searches + 4);
+	assert_string_equal(rig_stats(&rig).error, "");
+	assert_true(rig_stats(&rig).connected);
+	fake_look(f, &seen);
+	assert_int_equal(seen.hellos, 1);
+	fake_stop(f);
+	rig_done(&rig);
+}
+
 static void other_versions_are_understood_or_said(void **state)
 {
 	struct fake *f;
@@ -356,6 +379,7 @@ int main(void)
 	    CASE(a_silent_collector_is_left),
 	    CASE(a_collector_that_acknowledges_nothing_is_left),
 	    CASE(a_collector_that_opens_nothing_is_left),
+	    CASE(an_idle_connection_stays),
 	    CASE(other_versions_are_understood_or_said),
 	    CASE(the_oldest_frame_waits_the_longest),
 	    CASE(nobody_there_is_said_and_waited_for),
