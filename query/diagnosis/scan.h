@@ -18,7 +18,6 @@
 #include "query/diagnosis/items.h"
 #include "query/diagnosis/samples.h"
 #include "query/tables/internal.h"
-#include "store/batch_reader.h"
 
 enum hr_scan_group {
 	HR_SCAN_READ,
@@ -80,7 +79,7 @@ struct hr_scan_sums {
 /* The data of a thread that scans. */
 struct hr_scan_worker {
 	struct hr_query *q;
-	struct hr_batch_reader reader;
+	struct hr_decoder *decoder;
 	/* Properties of each kind of operation. */
 	struct hr_scan_op {
 		uint8_t class, bytes_rule;
@@ -118,7 +117,7 @@ static inline bool hr__scan_more(struct hr_op_scan *s)
 
 void hr__scan_done(struct hr_op_scan *s);
 
-void hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret);
+int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret);
 void hr__scan_worker_done(struct hr_scan_worker *w);
 
 #endif
