@@ -55,27 +55,41 @@ static void many_rings(void **state)
 	assert_int_equal(sums.file_reads, 24000);
 }
 
+/* A process that attaches, does `work`, and ends. */
+static void run_client(const struct nodes *n, void (*work)(const struct client *c))
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		struct client c;
+
+		if (client_attach(&c, n->socket, 0, 0, NULL))
+			_exit(1);
+		work(&c);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+static void read_and_reserve(const struct client *c)
+{
+	client_reads(c, client_ring(c, 0, 0), 0, 100);
+	client_ring(c, 0, 0)->head += 3; /* reserved and never committed */
+	client_reads(c, client_ring(c, 0, 0), 100, 200);
+}
+
 static void a_dead_process_is_read_to_its_end(void **state)
 {
 	struct nodes n;
 	struct nodes_sums sums;
-	pid_t daemon, child;
+	pid_t daemon;
 
 	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
-	child = fork();
-	if (child == 0) {
-		struct client c;
-
-		if (client_attach(&c, n.socket, 0, 0, NULL))
-			_exit(1);
-		client_reads(&c, client_ring(&c, 0, 0), 0, 100);
-		client_ring(&c, 0, 0)->head += 3; /* reserved and never committed */
-		client_reads(&c, client_ring(&c, 0, 0), 100, 200);
-		_exit(0);
-	}
-	waitpid(child, NULL, 0);
+	run_client(&n, read_and_reserve);
 	offer_ping(n.socket); /* the store of descriptors has got its map */
 	nodes_await((client_fdstore_gather(), client_fdstore_count()) == 1); /* the node page */
 	assert_int_equal(nodes_stop(&n, daemon), 0);
@@ -86,37 +100,37 @@ static void a_dead_process_is_read_to_its_end(void **state)
 	assert_int_equal(sums.ended_processes, 1);
 }
 
+static void count_calls(const struct client *c)
+{
+	client_ring(c, 0, 0)->aggregate = (struct hr_aggregate){.file = 4096,
+								.start_ticks = client_ticks(c),
+								.count = 70,
+								.bytes = 70,
+								.fd = 5,
+								.gen = 1,
+								.op = hr_op_by_name("getc")};
+}
+
 /* The last calls of getc and its like are only counted in a cell of their thread. */
 static void counted_calls_are_read_to_the_end(void **state)
 {
 	struct nodes n;
 	struct nodes_sums sums;
-	pid_t daemon, child;
+	pid_t daemon;
 
 	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
-	child = fork();
-	if (child == 0) {
-		struct client c;
-
-		if (client_attach(&c, n.socket, 0, 0, NULL))
-			_exit(1);
-		client_ring(&c, 0, 0)->aggregate =
-		    (struct hr_aggregate){.file = 4096,
-					  .start_ticks = client_ticks(&c),
-					  .count = 70,
-					  .bytes = 70,
-					  .fd = 5,
-					  .gen = 1,
-					  .op = hr_op_by_name("getc")};
-		_exit(0);
-	}
-	waitpid(child, NULL, 0);
+	run_client(&n, count_calls);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	check(&n, 0, &sums);
 	assert_int_equal(sums.file_reads, 70);
 	assert_int_equal(sums.ended_processes, 1);
+}
+
+static void count_excluded(const struct client *c)
+{
+	((struct hr_map_hdr *)c->maps[0])->excluded[0] = 3;
 }
 
 /* What a process opens in its last quarter of a second is read at its end. */
@@ -130,17 +144,7 @@ static void excluded_opens_are_read_to_the_end(void **state)
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	for (unsigned i = 0; i < SHORT_ONES; i++) {
-		pid_t child = fork();
-
-		if (child == 0) {
-			struct client c;
-
-			if (client_attach(&c, n.socket, 0, 0, NULL))
-				_exit(1);
-			((struct hr_map_hdr *)c.maps[0])->excluded[0] = 3;
-			_exit(0);
-		}
-		waitpid(child, NULL, 0);
+		run_client(&n, count_excluded);
 		offer_ping(n.socket); /* the store of descriptors has got its map */
 		/* Its end is read before that of the next one: only the node page is left. */
 		nodes_await((client_fdstore_gather(), client_fdstore_count()) == 1);

@@ -171,7 +171,7 @@ static void test_times(void **state)
 	assert_int_equal(last_ns, 4000000000);
 }
 
-/* Beside the time of the slowest read is the size of this read, and likewise for writes. */
+/* The log has the time of the slowest read with the size of this read, and likewise for writes. */
 static void test_slowest_calls(void **state)
 {
 	static const struct {
