@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "export/walk.h"
+#include "store/batch_reader.h"
 
 struct hr_walk_events {
 	const struct hr_walk_stream *ws;
 	uint32_t want;
 	uint32_t next; /* batch of the stream */
 	uint64_t damaged;
-	struct hr_decoder *decoder;
-	struct hr_arena memory; /* the current frame */
+	struct hr_batch_reader reader;
 	uint32_t rows[HR_BATCH_EVENTS];
 	struct hr_walk_process *process[HR_BATCH_TASKS];
 };
@@ -19,10 +19,8 @@ int hr_walk_events_new(const struct hr_walk_stream *s, uint32_t want, struct hr_
 {
 	struct hr_walk_events *e = calloc(1, sizeof(*e));
 
-	if (e == NULL || hr_decoder_new(&e->decoder) < 0) {
-		free(e);
+	if (e == NULL)
 		return -ENOMEM;
-	}
 	e->ws = s;
 	e->want = want | HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
 	if (s->scope >= 0)
@@ -35,8 +33,7 @@ void hr_walk_events_free(struct hr_walk_events *e)
 {
 	if (e == NULL)
 		return;
-	hr_decoder_free(e->decoder);
-	hr_arena_free(&e->memory);
+	hr_batch_reader_done(&e->reader);
 	free(e);
 }
 
@@ -66,22 +63,15 @@ bool hr_walk_has_events(const struct hr_walk_stream *s)
 	return false;
 }
 
-static int find_tasks(struct hr_walk_events *e, const struct hr_columns *c)
+static uint32_t select_events(struct hr_walk_events *e, const struct hr_columns *c)
 {
-	if (c->n_tasks > HR_BATCH_TASKS || c->count > HR_BATCH_EVENTS)
-		return -EBADMSG;
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < c->n_tasks; i++) {
 		struct hr_walk_process *p = hr_walk_process(e->ws, c->tasks[i].proc);
 
 		e->process[i] = p != NULL && p->number != 0 ? p : NULL;
 	}
-	return 0;
-}
-
-static uint32_t select_events(struct hr_walk_events *e, const struct hr_columns *c)
-{
-	uint32_t n = 0;
-
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct hr_walk_process *p = e->process[c->task[i]];
 
@@ -94,23 +84,6 @@ static uint32_t select_events(struct hr_walk_events *e, const struct hr_columns 
 	return n;
 }
 
-static int read_batch(struct hr_walk_events *e, const struct hr_batch_ref *ref,
-		      struct hr_walk_batch *ret)
-{
-	Headrace__Frame *frame;
-	int r;
-
-	hr_arena_free(&e->memory);
-	r = hr_stream_read_into(e->ws->s, ref->frame, &e->memory, &frame);
-	if (r == 0 && frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
-		r = -EBADMSG;
-	if (r == 0)
-		r = hr_batch_decode(e->decoder, frame->events, e->want, &ret->c);
-	if (r == 0)
-		r = find_tasks(e, &ret->c);
-	return r;
-}
-
 int hr_walk_events_next(struct hr_walk_events *e, struct hr_walk_batch *ret)
 {
 	const struct hr_stream *s = e->ws->s;
@@ -121,7 +94,7 @@ int hr_walk_events_next(struct hr_walk_events *e, struct hr_walk_batch *ret)
 
 		if (!may_match(e->ws, ref))
 			continue;
-		r = read_batch(e, ref, ret);
+		r = hr_batch_read(&e->reader, s, ref, e->want, &ret->c);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0) {

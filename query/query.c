@@ -335,11 +335,13 @@ void hr_query_free(struct hr_query *q)
 
 /* ---- damage and progress ---- */
 
-void hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
+int hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error)
 {
 	uint8_t bit = (uint8_t)(1u << (frame % 8));
 	bool again;
 
+	if (error == -ENOMEM)
+		return error;
 	pthread_mutex_lock(&q->damage_lock);
 	again = st->damaged[frame / 8] & bit;
 	st->damaged[frame / 8] |= bit;
@@ -350,6 +352,7 @@ void hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t f
 				   (unsigned long long)st->s->frames[frame].seq,
 				   error == -EBADMSG ? "damaged" : strerrordesc_np(-error));
 	pthread_mutex_unlock(&q->damage_lock);
+	return 0;
 }
 
 uint64_t hr_query_damaged(struct hr_query *q, const char **ret_first)

@@ -9,7 +9,7 @@
  *       |
  *       +--> DuckDB --> views --> hr_events() (events.c), hr_rollups()... (rows.h)
  *                                    |
- *                                    +--> hr_stream_read, hr_batch_decode: the columns that the
+ *                                    +--> hr_batch_load, hr_batch_decode: the columns that the
  *                                         plan needs, batch by batch, on all cores
  */
 #ifndef HEADRACE_QUERY_QUERY_H

@@ -219,10 +219,11 @@ static void read_some(void *data)
 	struct parts_reading *r = data;
 	struct hr_life_reader reader = {.q = r->d->q, .scope = &r->d->scope};
 	struct hr_scan_worker worker;
-	int error = hr__scan_worker_init(r->d->q, &worker);
 	struct part *p;
 	bool fresh;
+	int error = 0;
 
+	hr__scan_worker_init(r->d->q, &worker);
 	while (error == 0 && (p = take(r, &fresh)) != NULL) {
 		if (fresh) {
 			error = read_regions(r, &reader, p);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "common/array.h"
-#include "common/batch.h"
-#include "query/tables/emit.h"
 
 /*
  * An operation that is shorter than this, or that moves more than half a byte per nanosecond, is
@@ -45,7 +43,7 @@ static enum hr_scan_group group_of(unsigned class)
 	}
 }
 
-int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret)
+void hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret)
 {
 	*ret = (struct hr_scan_worker){.q = q};
 	for (uint16_t op = 0; op < HR_OP_MAX; op++) {
@@ -54,12 +52,11 @@ int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret)
 		ret->ops[op] = (struct hr_scan_op){info->class, info->bytes_rule,
 						   (uint8_t)group_of(info->class)};
 	}
-	return hr_decoder_new(&ret->decoder);
 }
 
 void hr__scan_worker_done(struct hr_scan_worker *w)
 {
-	hr_decoder_free(w->decoder);
+	hr_batch_reader_done(&w->reader);
 	hr__items_done(&w->items);
 	free(w->samples.list);
 }
@@ -309,27 +306,16 @@ static int add_task(struct hr_op_scan *s, struct hr_scan_worker *w, const struct
 static int scan_batch(struct hr_op_scan *s, struct hr_scan_worker *w,
 		      const struct hr_batch_ref *batch)
 {
-	uint32_t want = HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
-			HR_COL_BIT(HR_COL_BITS) | HR_COL_BIT(HR_COL_RET) |
-			HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_FILE) |
-			HR_COL_BIT(HR_COL_OFFSET);
+	const uint32_t want =
+	    HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
+	    HR_COL_BIT(HR_COL_BITS) | HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_ASKED) |
+	    HR_COL_BIT(HR_COL_FILE) | HR_COL_BIT(HR_COL_OFFSET) | HR_COL_BIT(HR_COL_FLAGS);
 	const struct hr_qstream *st = &w->q->streams[s->stream];
-	Headrace__Frame *frame = NULL;
 	struct hr_columns c;
-	int r = hr_stream_read(st->s, batch->frame, &frame);
+	int r = hr_batch_read(&w->reader, st->s, batch, hr_batch_needed(batch, want), &c);
 
-	if (hr_emit_has_items(batch->ops, batch->ops_bytes))
-		want |= HR_COL_BIT(HR_COL_FLAGS);
-	if (r == 0)
-		r = frame->body_case == HEADRACE__FRAME__BODY_EVENTS
-			? hr_batch_decode(w->decoder, frame->events, want, &c)
-			: -EBADMSG;
-	if (frame != NULL)
-		headrace__frame__free_unpacked(frame, NULL);
-	if (r < 0 && r != -ENOMEM) {
-		hr_query_damage(w->q, st, batch->frame, r);
-		return 0;
-	}
+	if (r < 0)
+		return hr_query_damage(w->q, st, batch->frame, r);
 	for (uint32_t first = 0, end; r == 0 && first < c.count; first = end) {
 		end = first + 1;
 		while (end < c.count && c.task[end] == c.task[first])

@@ -18,6 +18,7 @@
 #include "query/diagnosis/items.h"
 #include "query/diagnosis/samples.h"
 #include "query/tables/internal.h"
+#include "store/batch_reader.h"
 
 enum hr_scan_group {
 	HR_SCAN_READ,
@@ -79,7 +80,7 @@ struct hr_scan_sums {
 /* The data of a thread that scans. */
 struct hr_scan_worker {
 	struct hr_query *q;
-	struct hr_decoder *decoder;
+	struct hr_batch_reader reader;
 	/* Properties of each kind of operation. */
 	struct hr_scan_op {
 		uint8_t class, bytes_rule;
@@ -117,7 +118,7 @@ static inline bool hr__scan_more(struct hr_op_scan *s)
 
 void hr__scan_done(struct hr_op_scan *s);
 
-int hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret);
+void hr__scan_worker_init(struct hr_query *q, struct hr_scan_worker *ret);
 void hr__scan_worker_done(struct hr_scan_worker *w);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "common/array.h"
 #include "query/intervals/during.h"
-#include "query/tables/emit.h"
+#include "store/batch_reader.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -19,7 +19,7 @@ struct span_run {
 };
 
 struct hr_busy_worker {
-	struct hr_decoder *decoder;
+	struct hr_batch_reader reader;
 	struct hr_span *spans, *room[2]; /* HR_BATCH_EVENTS elements each */
 	uint8_t *classes;		 /* the class of each event, or HR_BUSY_NO_LANE */
 	/* `classes`, or NULL: each event is in the lane of its task. */
@@ -40,8 +40,7 @@ struct hr_busy_worker *hr__busy_worker_new(void)
 	w->room[0] = malloc(HR_BATCH_EVENTS * sizeof(*w->room[0]));
 	w->room[1] = malloc(HR_BATCH_EVENTS * sizeof(*w->room[1]));
 	w->classes = malloc(HR_BATCH_EVENTS);
-	if (w->spans != NULL && w->room[0] != NULL && w->room[1] != NULL && w->classes != NULL &&
-	    hr_decoder_new(&w->decoder) == 0)
+	if (w->spans != NULL && w->room[0] != NULL && w->room[1] != NULL && w->classes != NULL)
 		return w;
 	hr__busy_worker_free(w);
 	return NULL;
@@ -51,7 +50,7 @@ void hr__busy_worker_free(struct hr_busy_worker *w)
 {
 	if (w == NULL)
 		return;
-	hr_decoder_free(w->decoder);
+	hr_batch_reader_done(&w->reader);
 	free(w->spans);
 	free(w->room[0]);
 	free(w->room[1]);
@@ -240,10 +239,9 @@ static uint32_t columns_of(const struct hr_busy_lanes *l, const struct hr_batch_
 	if (l->scope != HR_BUSY_ALL)
 		want |= HR_COL_BIT(HR_COL_BITS);
 	if (l->during != NULL)
-		want |= HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_ASKED);
-	if (l->during != NULL && hr_emit_has_items(batch->ops, batch->ops_bytes))
-		want |= HR_COL_BIT(HR_COL_FLAGS);
-	return want;
+		want |=
+		    HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_ASKED) | HR_COL_BIT(HR_COL_FLAGS);
+	return hr_batch_needed(batch, want);
 }
 
 static void busy_batch_count(const struct hr_busy_lanes *l, const struct hr_query *q,
@@ -269,48 +267,27 @@ static int check_ends(const struct hr_busy_worker *w, int64_t last_ns)
 	return 0;
 }
 
-static int read_batch(struct hr_query *q, const struct hr_busy_lanes *l,
-		      const struct hr_busy_batch *batch, uint32_t frame_index,
-		      struct hr_busy_worker *w)
-{
-	Headrace__Frame *frame = NULL;
-	const struct hr_stream *s = q->streams[batch->stream].s;
-	uint32_t want = columns_of(l, &s->batches[batch->batch]);
-	struct hr_columns c;
-	int r = hr_stream_read(s, frame_index, &frame);
-
-	if (r < 0)
-		return r;
-	r = frame->body_case == HEADRACE__FRAME__BODY_EVENTS
-		? hr_batch_decode(w->decoder, frame->events, want, &c)
-		: -EBADMSG;
-	headrace__frame__free_unpacked(frame, NULL);
-	if (r == 0)
-		r = find_runs(l, q, batch->stream, &c, w);
-	if (r == 0)
-		r = check_ends(w, batch->last_ns);
-	if (r == 0 && l->during != NULL)
-		busy_batch_count(l, q, batch->stream, &c, w);
-	return r;
-}
-
 int hr__busy_batch_read(struct hr_query *q, const struct hr_busy_lanes *lanes,
 			const struct hr_busy_batch *batch, struct hr_busy_worker *w,
 			struct hr_busy_part *ret)
 {
 	const struct hr_qstream *st = &q->streams[batch->stream];
-	uint32_t frame = st->s->batches[batch->batch].frame;
+	const struct hr_batch_ref *ref = &st->s->batches[batch->batch];
+	struct hr_columns c;
 	int r;
 
 	ret->n_pieces = 0;
 	if (ret->spans == NULL &&
 	    (ret->spans = malloc(HR_BATCH_EVENTS * sizeof(*ret->spans))) == NULL)
 		return -ENOMEM;
-	r = read_batch(q, lanes, batch, frame, w);
+	r = hr_batch_read(&w->reader, st->s, ref, columns_of(lanes, ref), &c);
 	if (r == 0)
-		return make_pieces(w, ret);
-	if (r == -ENOMEM)
-		return r;
-	hr_query_damage(q, st, frame, r);
-	return 0;
+		r = find_runs(lanes, q, batch->stream, &c, w);
+	if (r == 0)
+		r = check_ends(w, batch->last_ns);
+	if (r < 0)
+		return hr_query_damage(q, st, ref->frame, r);
+	if (lanes->during != NULL)
+		busy_batch_count(lanes, q, batch->stream, &c, w);
+	return make_pieces(w, ret);
 }

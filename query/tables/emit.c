@@ -426,16 +426,6 @@ enum hr_emit_key hr__emit_key(unsigned column)
 	return columns[column].key;
 }
 
-bool hr_emit_has_items(const uint8_t *ops, uint32_t bytes)
-{
-	pthread_once(&op_once, make_op_texts);
-	for (uint32_t op = 0; op < 8 * bytes && op < HR_OP_MAX; op++) {
-		if ((ops[op / 8] >> (op % 8) & 1) && op_rules[op] == HR_BYTES_ITEMS)
-			return true;
-	}
-	return bytes == 0;
-}
-
 static int64_t plus1(uint32_t value)
 {
 	return value == 0 ? HR_TASK_NULL : (int64_t)value - 1;

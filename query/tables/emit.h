@@ -54,12 +54,6 @@ void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector);
 
-/*
- * Whether the bitmap has an operation that may count items instead of bytes (`flags` then has the
- * size of an item). An empty bitmap is unknown: the answer is true.
- */
-bool hr_emit_has_items(const uint8_t *ops, uint32_t bytes);
-
 /* Changes file ids of the batch to file numbers (0: none or unknown). Returns 0 or -ENOMEM. */
 int hr__emit_files(struct hr_emit *e);
 

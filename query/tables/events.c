@@ -8,6 +8,7 @@
 
 #include "query/tables/emit.h"
 #include "query/tables/groups.h"
+#include "store/batch_reader.h"
 
 /*
  * A statement that reads more columns with different values in each row lists single operations.
@@ -50,8 +51,7 @@ struct events_scan {
 };
 
 struct events_worker {
-	struct hr_decoder *decoder;
-	Headrace__Frame *frame;
+	struct hr_batch_reader reader;
 	struct hr_emit emit;
 	struct hr_groups *groups;
 	uint32_t group, at; /* the next group to return, and the next row in it */
@@ -79,9 +79,7 @@ static void events_worker_free(void *data)
 {
 	struct events_worker *w = data;
 
-	if (w->frame != NULL)
-		headrace__frame__free_unpacked(w->frame, NULL);
-	hr_decoder_free(w->decoder);
+	hr_batch_reader_done(&w->reader);
 	hr__emit_done(&w->emit);
 	hr__groups_free(w->groups);
 	free(w->keys);
@@ -203,8 +201,7 @@ static void init_worker(duckdb_init_info info)
 {
 	struct events_worker *w = calloc(1, sizeof(*w));
 
-	if (w == NULL || hr_decoder_new(&w->decoder) < 0 ||
-	    (w->groups = hr__groups_new()) == NULL ||
+	if (w == NULL || (w->groups = hr__groups_new()) == NULL ||
 	    (w->keys = malloc(HR_BATCH_EVENTS * sizeof(*w->keys))) == NULL) {
 		if (w != NULL)
 			events_worker_free(w);
@@ -353,54 +350,36 @@ static bool names_file(const struct hr_stream *s, const Headrace__EventBatch *b,
 	return files == NULL;
 }
 
-/* Returns the columns to decode. Only calls such as fread need `flags`, which few batches have. */
-static uint32_t needed(const struct events_scan *s, const struct hr_batch_ref *ref)
-{
-	if (s->shows_flags || hr_emit_has_items(ref->ops, ref->ops_bytes))
-		return s->want;
-	return s->want & ~HR_COL_BIT(HR_COL_FLAGS);
-}
-
 /* Reads a batch. A damaged one is empty, and counts for the notes. Returns 0 or -ENOMEM. */
 static int events_load(const struct events_scan *s, struct events_worker *w, struct scan_unit unit)
 {
 	struct hr_qstream *st = &s->q->streams[unit.stream];
 	const struct hr_batch_ref *ref = &st->s->batches[unit.batch];
+	const Headrace__EventBatch *msg;
 	const uint8_t *files;
 	int r;
 
 	w->group = w->at = w->groups->n_groups = 0;
 	w->emit.st = st;
-	if (ref->count > HR_BATCH_EVENTS) { /* the index of a segment may be damaged */
-		hr_query_damage(s->q, st, ref->frame, -EBADMSG);
-		return 0;
-	}
+	if (ref->count > HR_BATCH_EVENTS) /* the index of a segment may be damaged */
+		return hr_query_damage(s->q, st, ref->frame, -EBADMSG);
 	if (s->want == 0 && s->keys == 0) { /* count(*): the rows have no columns */
 		w->groups->n_groups = 1;
 		w->groups->groups[0] = (struct hr_group){.n = ref->count};
 		return 0;
 	}
-	if (w->frame != NULL)
-		headrace__frame__free_unpacked(w->frame, NULL);
-	w->frame = NULL;
 	r = wanted_files(s, unit.stream, &files);
 	if (r < 0)
 		return r;
-	r = hr_stream_read(st->s, ref->frame, &w->frame);
-	if (r == 0 && w->frame->body_case != HEADRACE__FRAME__BODY_EVENTS)
-		r = -EBADMSG;
-	if (r == 0 && !names_file(st->s, w->frame->events, files))
+	r = hr_batch_load(&w->reader, st->s, ref, &msg);
+	if (r == 0 && !names_file(st->s, msg, files))
 		return 0;
 	if (r == 0)
-		r = hr_batch_decode(w->decoder, w->frame->events, needed(s, ref), &w->emit.c);
-	if (r == 0 && w->emit.c.count > HR_BATCH_EVENTS)
-		r = -EBADMSG;
-	if (r < 0) {
-		if (r == -ENOMEM)
-			return r;
-		hr_query_damage(s->q, st, ref->frame, r);
-		return 0;
-	}
+		r = hr_batch_decode(w->reader.decoder, msg,
+				    s->shows_flags ? s->want : hr_batch_needed(ref, s->want),
+				    &w->emit.c);
+	if (r < 0)
+		return hr_query_damage(s->q, st, ref->frame, r);
 	r = hr__names_need(s->q, st, s->names);
 	if (r == 0)
 		r = hr__emit_files(&w->emit);

@@ -223,8 +223,11 @@ struct hr_query {
 	char *first_damage;
 };
 
-/* Counts an unreadable frame for the notes, once. Any thread may call it. */
-void hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
+/*
+ * Counts an unreadable frame for the notes, once, and returns 0. -ENOMEM is no damage: only returns
+ * it. Any thread may call it.
+ */
+int hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
 /* Register hr_events(), hr_busy(), hr_during() and the functions of rows.c. Return 0 or -EIO. */
 int hr_events_register(struct hr_query *q);

@@ -339,16 +339,13 @@ int hr_frames_read(struct hr_query *q, const struct hr_qstream *st, int body_cas
 		r = hr_array_reserve(f.list, f.n, size) ? 0 : -ENOMEM;
 		if (r == 0)
 			r = hr_stream_read_into(st->s, i, &f.arena, &f.list[f.n]);
-		if (r == -ENOMEM) {
+		if (r == 0 && (int)f.list[f.n]->body_case != body_case)
+			r = -EBADMSG;
+		f.n += r == 0;
+		if (r < 0 && hr_query_damage(q, st, i, r) < 0) {
 			hr_frames_free(&f);
 			return r;
 		}
-		if (r == 0 && (int)f.list[f.n]->body_case != body_case)
-			r = -EBADMSG;
-		if (r < 0)
-			hr_query_damage(q, st, i, r);
-		else
-			f.n++;
 	}
 	*ret = f;
 	return 0;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/batch.h"
+#include "store/batch_reader.h"
 
 static uint64_t count_events(const struct hr_stream *s)
 {
@@ -134,19 +134,18 @@ int hr_bench_open(const struct hr_bench *bench)
 	return r;
 }
 
-static int scan(const struct hr_stream *s, struct hr_decoder *d, uint32_t want, uint64_t *events)
+static int scan(const struct hr_stream *s, struct hr_batch_reader *reader, uint32_t want,
+		uint64_t *events)
 {
 	for (uint32_t b = 0; b < s->n_batches; b++) {
+		const Headrace__EventBatch *msg;
 		struct hr_columns columns;
-		Headrace__Frame *msg;
-		int r = hr_stream_read(s, s->batches[b].frame, &msg);
+		int r = want ? hr_batch_read(reader, s, &s->batches[b], want, &columns)
+			     : hr_batch_load(reader, s, &s->batches[b], &msg);
 
-		if (r == 0 && want)
-			r = hr_batch_decode(d, msg->events, want, &columns);
 		if (r < 0)
 			return r;
 		*events += s->batches[b].count;
-		headrace__frame__free_unpacked(msg, NULL);
 	}
 	return 0;
 }
@@ -165,24 +164,23 @@ int hr_bench_scan(const struct hr_bench *bench)
 	    {"  and all columns", HR_COL_ALL},
 	};
 	const struct hr_stream *streams;
-	struct hr_decoder *d;
+	struct hr_batch_reader reader = {0};
 	struct hr_catalog *c;
 	size_t n = 0;
 	int r = open_job(bench, &c, &streams, &n);
 
 	if (r < 0)
 		return r;
-	r = hr_decoder_new(&d);
 	for (size_t k = 0; k < sizeof(scans) / sizeof(scans[0]) && r == 0; k++) {
 		double start = hr_bench_cpu_s();
 		uint64_t events = 0;
 
 		for (size_t i = 0; i < n && r == 0; i++)
-			r = scan(&streams[i], d, scans[k].want, &events);
+			r = scan(&streams[i], &reader, scans[k].want, &events);
 		hr_bench_row(scans[k].what, (hr_bench_cpu_s() - start) / (double)events * 1e9,
 			     "ns/event");
 	}
-	hr_decoder_free(d);
+	hr_batch_reader_done(&reader);
 	hr_catalog_free(c);
 	return r;
 }

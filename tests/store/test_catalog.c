@@ -12,7 +12,6 @@
 
 #include "store/stream_state.h"
 #include "store/writer.h"
-#include "common/batch.h"
 #include "tests/bench/generate.h"
 
 /* The same answers while it is written, after a kill (no footer), and sealed. */
@@ -70,31 +69,6 @@ static void many_segments(void **state)
 	}
 	hr_catalog_free(c);
 	assert_int_equal(hr_writer_close(w), 0);
-}
-
-static void batches_come_back(void **state)
-{
-	const char *store = help_path(state, "s");
-	const struct hr_stream *s;
-	struct hr_writer *w = help_writer(store, "n1");
-	struct hr_columns columns;
-	struct hr_decoder *d;
-	struct hr_catalog *c;
-	Headrace__Frame *msg;
-	size_t n;
-
-	help_append_small(w);
-	assert_int_equal(hr_writer_close(w), 0);
-	c = help_open(store, &s, &n);
-	assert_int_equal(hr_decoder_new(&d), 0);
-	assert_int_equal(hr_stream_read(s, s->batches[0].frame, &msg), 0);
-	assert_int_equal(hr_batch_decode(d, msg->events, HR_COL_BIT(HR_COL_OFFSET), &columns), 0);
-	assert_int_equal(columns.count, 300);
-	assert_int_equal(columns.offset[299], 299 * 4096);
-	headrace__frame__free_unpacked(msg, NULL);
-	assert_int_equal(hr_stream_read(s, s->n_frames, &msg), -EBADMSG);
-	hr_decoder_free(d);
-	hr_catalog_free(c);
 }
 
 /*
@@ -559,7 +533,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(open_and_sealed_segments_answer_alike),
 	    TEST(many_segments),
-	    TEST(batches_come_back),
 	    TEST(text_that_comes_elsewhere),
 	    TEST(text_of_the_same_hash),
 	    TEST(jobs_are_selected),
