@@ -15,14 +15,14 @@ static const struct hr_ch_column_info common[] = {
 };
 
 /* clang-format off */
-#define HR_TABLE(name, key)	     static const struct hr_ch_column_info name##_columns[] = {
-#define HR_COLUMN(table, name, type) {#name, HR_CH_##type},
+#define HR_TABLE(name, row, key)	     static const struct hr_ch_column_info name##_columns[] = {
+#define HR_COLUMN(table, name, type, from) {#name, HR_CH_##type},
 #define HR_END(table)		     };
 #include "clickhouse/tables.def"
 /* clang-format on */
 
 const struct hr_ch_table_info hr_ch_tables[HR_CH_TABLES] = {
-#define HR_TABLE(name, key) {#name, key, name##_columns, HR_CH_##name##_columns},
+#define HR_TABLE(name, row, key) {#name, key, name##_columns, HR_CH_##name##_columns},
 #include "clickhouse/tables.def"
 };
 

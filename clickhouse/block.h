@@ -32,7 +32,7 @@ enum hr_ch_type {
 };
 
 enum hr_ch_table {
-#define HR_TABLE(name, key) HR_CH_TABLE_##name,
+#define HR_TABLE(name, row, key) HR_CH_TABLE_##name,
 #include "clickhouse/tables.def"
 	HR_CH_TABLES
 };
@@ -43,8 +43,8 @@ enum {
 #include "clickhouse/tables.def"
 	HR_CH_COMMON
 };
-#define HR_TABLE(name, key)	     enum { HR_CH_##name##_first = HR_CH_COMMON - 1,
-#define HR_COLUMN(table, name, type) HR_CH_##table##_##name,
+#define HR_TABLE(name, row, key)	   enum { HR_CH_##name##_first = HR_CH_COMMON - 1,
+#define HR_COLUMN(table, name, type, from) HR_CH_##table##_##name,
 #define HR_END(table)                                                                              \
 	HR_CH_##table##_columns                                                                    \
 	}                                                                                          \

@@ -2,8 +2,10 @@
 #include "clickhouse/rows.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/region.h"
+#include "common/rows.h"
 
 /* One frame, while its rows are added. */
 struct frame_rows {
@@ -12,7 +14,7 @@ struct frame_rows {
 	uint64_t seq;
 };
 
-/* Begins one row of a table. Each row below then sets all columns of the table. */
+/* Begins one row of a table. The caller adds all its columns. */
 static struct hr_ch_block *row_of(const struct frame_rows *f, enum hr_ch_table table)
 {
 	struct hr_ch_block *b = &f->rows->blocks[table];
@@ -20,20 +22,6 @@ static struct hr_ch_block *row_of(const struct frame_rows *f, enum hr_ch_table t
 	hr_ch_rows_begin(b, f->origin, f->seq, 1);
 	return b;
 }
-
-/* Sets a column of a row from the member of a message with the same name. */
-#define NUMBER(b, table, m, name) hr_ch_block_number(b, HR_CH_##table##_##name, (uint64_t)(m)->name)
-#define ID(b, table, m, name)	  hr_ch_block_number(b, HR_CH_##table##_##name##_id, (m)->name)
-#define STRING(b, table, m, name) hr_ch_block_string(b, HR_CH_##table##_##name, (m)->name)
-#define BYTES(b, table, m, name)                                                                   \
-	hr_ch_block_escaped(b, HR_CH_##table##_##name, (m)->name.data, (m)->name.len)
-#define HIST(b, table, m, name)                                                                    \
-	hr_ch_block_list(b, HR_CH_##table##_##name, (m)->name, (m)->n_##name & ~(size_t)1)
-#define TIME(b, table, f, m, name)                                                                 \
-	hr_ch_block_number(b, HR_CH_##table##_##name, wall_ns((f)->origin, (m)->name))
-/* Unknown (0) becomes -1. */
-#define PLUS1(b, table, m, name)                                                                   \
-	hr_ch_block_number(b, HR_CH_##table##_##name, (uint64_t)((int64_t)(m)->name##_plus1 - 1))
 
 static uint64_t wall_ns(const struct hr_ch_origin *o, uint64_t boot_ns)
 {
@@ -109,26 +97,53 @@ static int add_events(const struct frame_rows *f, const Headrace__EventBatch *m)
 	return 0;
 }
 
-/* ---- sums ---- */
+/* ---- other tables ---- */
+
+static void add_string(struct hr_ch_block *b, unsigned column, const char *text)
+{
+	hr_ch_block_string(b, column, text);
+}
+
+static void add_bytes(struct hr_ch_block *b, unsigned column, ProtobufCBinaryData bytes)
+{
+	hr_ch_block_escaped(b, column, bytes.data, bytes.len);
+}
+
+/* fill_<table>() begins a row of `m`, and adds all columns but those that tables.def calls MADE. */
+#define ADD_NUMBER(member) hr_ch_block_number(b, column, (uint64_t)m->member)
+#define ADD_PLUS1(member)  hr_ch_block_number(b, column, (uint64_t)((int64_t)m->member - 1))
+#define ADD_TIME(member)   hr_ch_block_number(b, column, wall_ns(f->origin, m->member))
+#define ADD_TEXT(member)                                                                           \
+	_Generic(m->member, char *: add_string, ProtobufCBinaryData: add_bytes)(b, column,         \
+										m->member)
+#define ADD_LIST(member) hr_ch_block_list(b, column, m->member, m->n_##member & ~(size_t)1)
+#define ADD_MADE	 (void)column
+
+/* clang-format off */
+#define HR_TABLE(table, row, key)                                                                  \
+	__attribute__((unused)) static struct hr_ch_block *fill_##table(                           \
+	    const struct frame_rows *f, const row *m)                                              \
+	{                                                                                          \
+		struct hr_ch_block *b = row_of(f, HR_CH_TABLE_##table);                            \
+		unsigned column;                                                                   \
+		(void)m;
+#define HR_COLUMN(table, name, type, from)                                                         \
+		column = HR_CH_##table##_##name;                                                   \
+		ADD_##from;
+#define HR_END(table)                                                                              \
+		return b;                                                                          \
+	}
+#include "clickhouse/tables.def"
+/* clang-format on */
 
 static void add_rollup(const struct frame_rows *f, uint64_t window_ns, const Headrace__Rollup *m,
 		       bool side)
 {
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_rollups);
+	struct hr_ch_block *b = fill_rollups(f, m);
 
 	hr_ch_block_number(b, HR_CH_rollups_window_start_ns, wall_ns(f->origin, window_ns));
 	hr_ch_block_number(b, HR_CH_rollups_side_id, side ? m->op : 0);
 	hr_ch_block_number(b, HR_CH_rollups_op_id, side ? 0 : m->op);
-	NUMBER(b, rollups, m, proc);
-	NUMBER(b, rollups, m, mount);
-	ID(b, rollups, m, scope);
-	NUMBER(b, rollups, m, count);
-	NUMBER(b, rollups, m, bytes);
-	NUMBER(b, rollups, m, errors);
-	NUMBER(b, rollups, m, dur_ns);
-	NUMBER(b, rollups, m, max_dur_ns);
-	HIST(b, rollups, m, size_hist);
-	HIST(b, rollups, m, dur_hist);
 }
 
 static void add_rollups(const struct frame_rows *f, const Headrace__RollupBatch *m)
@@ -139,178 +154,53 @@ static void add_rollups(const struct frame_rows *f, const Headrace__RollupBatch 
 		add_rollup(f, m->window_start_ns, m->sides[i], true);
 }
 
-static void add_file_record(const struct frame_rows *f, const Headrace__FileRecord *m)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_file_records);
-
-	NUMBER(b, file_records, m, proc);
-	NUMBER(b, file_records, m, file);
-	ID(b, file_records, m, api);
-	NUMBER(b, file_records, m, opens);
-	NUMBER(b, file_records, m, reads);
-	NUMBER(b, file_records, m, writes);
-	NUMBER(b, file_records, m, seeks);
-	NUMBER(b, file_records, m, stats);
-	NUMBER(b, file_records, m, syncs);
-	NUMBER(b, file_records, m, meta_ops);
-	NUMBER(b, file_records, m, bytes_read);
-	NUMBER(b, file_records, m, bytes_written);
-	NUMBER(b, file_records, m, read_ns);
-	NUMBER(b, file_records, m, write_ns);
-	NUMBER(b, file_records, m, meta_ns);
-	NUMBER(b, file_records, m, max_read_ns);
-	NUMBER(b, file_records, m, max_write_ns);
-	TIME(b, file_records, f, m, first_ns);
-	TIME(b, file_records, f, m, last_ns);
-	NUMBER(b, file_records, m, seq_reads);
-	NUMBER(b, file_records, m, consec_reads);
-	NUMBER(b, file_records, m, seq_writes);
-	NUMBER(b, file_records, m, consec_writes);
-	NUMBER(b, file_records, m, rw_switches);
-	NUMBER(b, file_records, m, unaligned);
-	HIST(b, file_records, m, read_size_hist);
-	HIST(b, file_records, m, write_size_hist);
-}
-
-static void add_kernel_record(const struct frame_rows *f, const Headrace__KernelRecord *m)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_kernel_records);
-
-	NUMBER(b, kernel_records, m, proc);
-	NUMBER(b, kernel_records, m, file);
-	ID(b, kernel_records, m, op);
-	ID(b, kernel_records, m, cause);
-	NUMBER(b, kernel_records, m, count);
-	NUMBER(b, kernel_records, m, bytes);
-	NUMBER(b, kernel_records, m, errors);
-	NUMBER(b, kernel_records, m, dur_ns);
-}
-
-static void add_loss(const struct frame_rows *f, const Headrace__LossRow *m)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_losses);
-
-	NUMBER(b, losses, m, proc);
-	STRING(b, losses, m, reason);
-	ID(b, losses, m, op);
-	NUMBER(b, losses, m, count);
-	NUMBER(b, losses, m, bytes);
-	NUMBER(b, losses, m, dur_ns);
-}
-
-/* ---- regions ---- */
-
 static void add_region_text(struct hr_ch_block *b, unsigned column, const Headrace__Regions *m,
 			    uint32_t number)
 {
 	if (number == 0)
 		hr_ch_block_text(b, column, "", 0);
 	else
-		hr_ch_block_escaped(b, column, m->texts[number - 1].data, m->texts[number - 1].len);
-}
-
-static void add_region(const struct frame_rows *f, const Headrace__Regions *m, size_t i)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_regions);
-	struct hr_region region, *g = &region;
-
-	hr_regions_get(m, i, g);
-	NUMBER(b, regions, g, proc);
-	NUMBER(b, regions, g, tid);
-	ID(b, regions, g, kind);
-	add_region_text(b, HR_CH_regions_domain, m, g->domain);
-	add_region_text(b, HR_CH_regions_category, m, g->category);
-	add_region_text(b, HR_CH_regions_name, m, g->name);
-	add_region_text(b, HR_CH_regions_args, m, g->args);
-	NUMBER(b, regions, g, depth);
-	NUMBER(b, regions, g, open);
-	NUMBER(b, regions, g, count);
-	TIME(b, regions, f, g, start_ns);
-	NUMBER(b, regions, g, dur_ns);
-	NUMBER(b, regions, g, step); /* HR_REGION_UNKNOWN is -1 */
-	NUMBER(b, regions, g, epoch);
+		add_bytes(b, column, m->texts[number - 1]);
 }
 
 static int add_regions(const struct frame_rows *f, Headrace__Regions *m)
 {
 	int r = hr_regions_restore(m);
 
-	for (size_t i = 0; r == 0 && i < m->n_key; i++)
-		add_region(f, m, i);
+	for (size_t i = 0; r == 0 && i < m->n_key; i++) {
+		struct hr_region g;
+		struct hr_ch_block *b;
+
+		hr_regions_get(m, i, &g);
+		b = fill_regions(f, &g);
+		add_region_text(b, HR_CH_regions_domain, m, g.domain);
+		add_region_text(b, HR_CH_regions_category, m, g.category);
+		add_region_text(b, HR_CH_regions_name, m, g.name);
+		add_region_text(b, HR_CH_regions_args, m, g.args);
+	}
 	return r;
-}
-
-/* ---- names ---- */
-
-static void add_path(const struct frame_rows *f, const Headrace__Path *m)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_paths);
-
-	hr_ch_block_number(b, HR_CH_paths_file, m->id);
-	NUMBER(b, paths, m, hash);
-	BYTES(b, paths, m, path);
-	NUMBER(b, paths, m, mount);
-	ID(b, paths, m, scope);
-}
-
-static void add_mount(const struct frame_rows *f, const Headrace__Mount *m)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_mounts);
-
-	hr_ch_block_number(b, HR_CH_mounts_mount, m->id);
-	BYTES(b, mounts, m, path);
-	STRING(b, mounts, m, fs_type);
 }
 
 static void add_process(const struct frame_rows *f, const Headrace__Process *m)
 {
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_processes);
+	struct hr_ch_block *b = fill_processes(f, m);
+	uint64_t opens = 0;
+	char *excluded = hr_excluded_text(m, &opens);
 
-	NUMBER(b, processes, m, proc);
-	NUMBER(b, processes, m, pid);
-	NUMBER(b, processes, m, ppid);
-	NUMBER(b, processes, m, parent_proc);
-	BYTES(b, processes, m, exe);
-	BYTES(b, processes, m, cmdline);
-	NUMBER(b, processes, m, exec_of);
-	TIME(b, processes, f, m, start_ns);
-	TIME(b, processes, f, m, end_ns);
-	STRING(b, processes, m, exit);
-	PLUS1(b, processes, m, rank);
-	PLUS1(b, processes, m, local_rank);
-	NUMBER(b, processes, m, world_size);
-	PLUS1(b, processes, m, worker);
-	PLUS1(b, processes, m, loader);
-	PLUS1(b, processes, m, loader_worker);
-	PLUS1(b, processes, m, restart);
-	NUMBER(b, processes, m, cpu_quota_milli);
-	hr_ch_block_number(b, HR_CH_processes_process_uid, m->uid);
+	hr_ch_block_number(b, HR_CH_processes_excluded_opens, opens);
+	hr_ch_block_string(b, HR_CH_processes_excluded, excluded);
+	b->failed |= !excluded;
+	free(excluded);
 }
-
-/* ---- jobs ---- */
 
 static void add_job(const struct frame_rows *f, const Headrace__JobEvent *m)
 {
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_job_events);
+	struct hr_ch_block *b = fill_job_events(f, m);
 
-	STRING(b, job_events, m, state);
-	hr_ch_block_string(b, HR_CH_job_events_finish, "");
-	STRING(b, job_events, m, user);
-	STRING(b, job_events, m, account);
-	STRING(b, job_events, m, partition);
-	STRING(b, job_events, m, name);
-	STRING(b, job_events, m, array_job);
-	STRING(b, job_events, m, array_task);
-	TIME(b, job_events, f, m, start_ns);
-	TIME(b, job_events, f, m, end_ns);
-	NUMBER(b, job_events, m, ranks_expected);
-	NUMBER(b, job_events, m, nodes_expected);
+	hr_ch_block_text(b, HR_CH_job_events_finish, "", 0);
 	hr_ch_block_number(b, HR_CH_job_events_by_node, f->origin->by_node);
-	for (size_t i = 0; i < m->n_labels; i++) {
-		b = row_of(f, HR_CH_TABLE_labels);
-		STRING(b, labels, m->labels[i], key);
-		STRING(b, labels, m->labels[i], value);
-	}
+	for (size_t i = 0; i < m->n_labels; i++)
+		fill_labels(f, m->labels[i]);
 }
 
 /* The end of a recording is a row of job_events in which only `finish` is known. */
@@ -326,15 +216,6 @@ static void add_end(const struct frame_rows *f, const Headrace__StreamEnd *m)
 		else
 			hr_ch_block_number(b, i, 0);
 	}
-}
-
-static void add_levels(const struct frame_rows *f, const Headrace__Levels *m)
-{
-	struct hr_ch_block *b = row_of(f, HR_CH_TABLE_levels);
-
-	STRING(b, levels, m, level);
-	TIME(b, levels, f, m, start_ns);
-	TIME(b, levels, f, m, end_ns);
 }
 
 /* ---- frames ---- */
@@ -361,17 +242,17 @@ static int add_body(const struct frame_rows *f, Headrace__Frame *msg)
 		break;
 	case HEADRACE__FRAME__BODY_FILE_RECORDS:
 		for (size_t i = 0; i < msg->file_records->n_rows; i++)
-			add_file_record(f, msg->file_records->rows[i]);
+			fill_file_records(f, msg->file_records->rows[i]);
 		break;
 	case HEADRACE__FRAME__BODY_KERNEL_RECORDS:
 		for (size_t i = 0; i < msg->kernel_records->n_rows; i++)
-			add_kernel_record(f, msg->kernel_records->rows[i]);
+			fill_kernel_records(f, msg->kernel_records->rows[i]);
 		break;
 	case HEADRACE__FRAME__BODY_PATHS:
 		for (size_t i = 0; i < msg->paths->n_rows; i++)
-			add_path(f, msg->paths->rows[i]);
+			fill_paths(f, msg->paths->rows[i]);
 		for (size_t i = 0; i < msg->paths->n_mounts; i++)
-			add_mount(f, msg->paths->mounts[i]);
+			fill_mounts(f, msg->paths->mounts[i]);
 		break;
 	case HEADRACE__FRAME__BODY_PROCESSES:
 		for (size_t i = 0; i < msg->processes->n_rows; i++)
@@ -379,13 +260,13 @@ static int add_body(const struct frame_rows *f, Headrace__Frame *msg)
 		break;
 	case HEADRACE__FRAME__BODY_LOSS:
 		for (size_t i = 0; i < msg->loss->n_rows; i++)
-			add_loss(f, msg->loss->rows[i]);
+			fill_losses(f, msg->loss->rows[i]);
 		break;
 	case HEADRACE__FRAME__BODY_JOB:
 		add_job(f, msg->job);
 		break;
 	case HEADRACE__FRAME__BODY_LEVELS:
-		add_levels(f, msg->levels);
+		fill_levels(f, msg->levels);
 		break;
 	case HEADRACE__FRAME__BODY_STREAM_END:
 		add_end(f, msg->stream_end);

@@ -22,14 +22,30 @@ static const char *codec_of(const struct hr_ch_column_info *c)
 	return c->type == HR_CH_TIME ? " CODEC(Delta(8), ZSTD(1))" : " CODEC(ZSTD(1))";
 }
 
+static void print_column(const struct hr_ch_schema *s, const struct hr_ch_column_info *c, FILE *to)
+{
+	fprintf(to, "%s %s%s", c->name, hr_ch_type_name(c->type), s->old ? "" : codec_of(c));
+}
+
+/* Adds the columns that a table of an earlier release lacks. 18.16 has no statement for it. */
+static void print_new_columns(const struct hr_ch_schema *s, const struct hr_ch_table_info *t,
+			      FILE *to)
+{
+	fprintf(to, "ALTER TABLE `%s`.%s_rows", s->database, t->name);
+	for (unsigned i = HR_CH_COMMON; i < t->n_columns; i++) {
+		fputs(i > HR_CH_COMMON ? ", " : " ", to);
+		fputs("ADD COLUMN IF NOT EXISTS ", to);
+		print_column(s, hr_ch_column(t, i), to);
+	}
+	fputs(";\n", to);
+}
+
 static void print_table(const struct hr_ch_schema *s, const struct hr_ch_table_info *t, FILE *to)
 {
 	fprintf(to, "CREATE TABLE IF NOT EXISTS `%s`.%s_rows", s->database, t->name);
 	for (unsigned i = 0; i < t->n_columns; i++) {
-		const struct hr_ch_column_info *c = hr_ch_column(t, i);
-
-		fprintf(to, "%s%s %s%s", i > 0 ? ", " : " (", c->name, hr_ch_type_name(c->type),
-			s->old ? "" : codec_of(c));
+		fputs(i > 0 ? ", " : " (", to);
+		print_column(s, hr_ch_column(t, i), to);
 	}
 	if (s->replicated)
 		fprintf(to,
@@ -45,11 +61,13 @@ static void print_table(const struct hr_ch_schema *s, const struct hr_ch_table_i
 	if (t == &hr_ch_tables[HR_CH_TABLE_frames])
 		fputs(" SETTINGS index_granularity = 16", to);
 	fputs(";\n", to);
+	if (!s->old)
+		print_new_columns(s, t, to);
 }
 
 /* ---- views ---- */
 
-/* Writes an expression that replaces the number in a column by its name. */
+/* Writes an expression that replaces the number in a column by its name. NULL: no such number. */
 typedef const char *name_of(unsigned number);
 
 static void put_names(const char *column, unsigned n, name_of *name, FILE *to)
@@ -79,8 +97,6 @@ static const char *op_class(unsigned op)
 {
 	return op_name(op) ? hr_class_name(hr_op_info((uint16_t)op)->class) : NULL;
 }
-
-#define KINDS_MAX 64u
 
 /*
  * Writes the valid rows (sink.h) of a table on one server, as a subquery. n: length of the name.
@@ -119,37 +135,25 @@ static void put_none(const struct hr_ch_schema *s, FILE *to)
 static void put_op(const struct hr_ch_schema *s, FILE *to)
 {
 	(void)s;
-	put_names("op_id", HR_OP_MAX, op_name, to);
+	put_names("r.op_id", HR_OP_MAX, op_name, to);
 }
 
 static void put_api(const struct hr_ch_schema *s, FILE *to)
 {
 	(void)s;
-	put_names("op_id", HR_OP_MAX, op_api, to);
+	put_names("r.op_id", HR_OP_MAX, op_api, to);
 }
 
 static void put_class(const struct hr_ch_schema *s, FILE *to)
 {
 	(void)s;
-	put_names("op_id", HR_OP_MAX, op_class, to);
-}
-
-static void put_cause(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	put_names("cause_id", HR_CAUSE_END, hr_cause_name, to);
-}
-
-static void put_kind(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	put_names("kind_id", KINDS_MAX, hr_region_kind_name, to);
+	put_names("r.op_id", HR_OP_MAX, op_class, to);
 }
 
 /* Writes the ids of the ops with one of two rules for the number of bytes. */
 static void put_ops_with(enum hr_bytes_rule a, enum hr_bytes_rule b, FILE *to)
 {
-	fputs("op_id IN (0", to);
+	fputs("r.op_id IN (0", to);
 	for (uint16_t op = HR_OP_FIRST; op < HR_OP_MAX; op++) {
 		const struct hr_op_info *info = hr_op_info(op);
 
@@ -181,9 +185,8 @@ static const struct {
 	const char *word;
 	void (*put)(const struct hr_ch_schema *s, FILE *to);
 } words[] = {
-    {"db", put_database}, {"common", put_common}, {"none", put_none},
-    {"op", put_op},	  {"api", put_api},	  {"class", put_class},
-    {"cause", put_cause}, {"kind", put_kind},	  {"bytes", put_bytes},
+    {"db", put_database}, {"common", put_common}, {"none", put_none},	{"op", put_op},
+    {"api", put_api},	  {"class", put_class},	  {"bytes", put_bytes},
 };
 
 static bool is_word(const char *text, size_t n, const char *word)
@@ -191,7 +194,79 @@ static bool is_word(const char *text, size_t n, const char *word)
 	return strlen(word) == n && strncmp(text, word, n) == 0;
 }
 
-/* Writes the text of a view, and replaces `$word` and `$rows(TABLE)`. */
+static const char *scope_name(unsigned scope)
+{
+	static const char *const names[] = {"data", "runtime"};
+
+	return scope < 2 ? names[scope] : NULL;
+}
+
+static const char *side_name(unsigned side)
+{
+	if (side == HR_SIDE_NONE)
+		return "";
+	return hr_side_single(side) ? "single" : "copy";
+}
+
+#define KINDS_MAX 64u
+
+/* Columns `..._id`, and what they name. */
+static const struct {
+	const char *column;
+	unsigned n;
+	name_of *name;
+} ids[] = {
+    {"op_id", HR_OP_MAX, op_name},
+    {"api_id", HR_API_URING + 1, hr_api_name},
+    {"kind_id", KINDS_MAX, hr_region_kind_name},
+    {"cause_id", HR_CAUSE_END, hr_cause_name},
+    {"scope_id", 2, scope_name},
+    {"side_id", HR_SIDE_END, side_name},
+};
+#define N_IDS (sizeof(ids) / sizeof(ids[0]))
+
+/* Writes a column as people see it: names instead of ids, and NULL for what is not known. */
+static void put_column(const struct hr_ch_column_info *c, bool latest, FILE *to)
+{
+	bool is_signed = c->type == HR_CH_I32 || c->type == HR_CH_I64;
+	bool is_time = latest && c->type == HR_CH_TIME;
+	const char *none = is_signed ? "-1" : "toInt64(0)";
+	char value[64];
+
+	snprintf(value, sizeof(value), latest ? "argMax(r.%s, seq)" : "r.%s", c->name);
+	for (size_t i = 0; i < N_IDS; i++) {
+		if (strcmp(c->name, ids[i].column) == 0) {
+			put_names(value, ids[i].n, ids[i].name, to);
+			fprintf(to, " AS %.*s", (int)(strlen(c->name) - strlen("_id")), c->name);
+			return;
+		}
+	}
+	if (is_signed || is_time)
+		fprintf(to, "nullIf(%s, %s) AS %s", value, none, c->name);
+	else
+		fprintf(to, "%s AS %s", value, c->name);
+}
+
+/* Writes the own columns of a table; `latest`: of the last row of each process. */
+static void put_columns(const char *table, size_t n, bool latest, FILE *to)
+{
+	for (unsigned t = 0; t < HR_CH_TABLES; t++) {
+		const struct hr_ch_table_info *info = &hr_ch_tables[t];
+
+		if (!is_word(table, n, info->name))
+			continue;
+		for (unsigned i = HR_CH_COMMON; i < info->n_columns; i++) {
+			const struct hr_ch_column_info *c = hr_ch_column(info, i);
+
+			if (latest && strcmp(c->name, "proc") == 0) /* the key of the rows */
+				continue;
+			fputs(i > HR_CH_COMMON + (unsigned)latest ? ", " : "", to);
+			put_column(c, latest, to);
+		}
+	}
+}
+
+/* Writes the text of a view, and replaces `$word` and `$word(TABLE)`. */
 static void put_view(const struct hr_ch_schema *s, const char *text, size_t n, FILE *to)
 {
 	for (size_t i = 0; i < n;) {
@@ -206,11 +281,15 @@ static void put_view(const struct hr_ch_schema *s, const char *text, size_t n, F
 		for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
 			if (is_word(word, length, words[k].word))
 				words[k].put(s, to);
-		if (is_word(word, length, "rows")) {
-			size_t name = strcspn(word + length, ")");
+		if (word[length] == '(') {
+			const char *table = word + length + 1;
+			size_t bytes = strcspn(table, ")");
 
-			put_rows(s, word + length + 1, name - 1, to);
-			i += name + 1;
+			if (is_word(word, length, "rows"))
+				put_rows(s, table, bytes, to);
+			else
+				put_columns(table, bytes, is_word(word, length, "latest"), to);
+			i += bytes + 2;
 		}
 	}
 }

@@ -1,6 +1,8 @@
 -- The tables that people query, made of those of tables.def. schema.c prints a statement for each view: `-- view NAME: MEANING` begins one.
 --   $rows(T)       the valid rows of the table T: those of superseded generations are left out (sink.h)
---   $op, $api and $class   the texts for the column `op_id`
+--   $columns(T)    the columns of T: names for ids, and NULL for -1
+--   $latest(T)     the same columns, of the last row of each process, and NULL for unknown times
+--   $op, $api, $class   the texts for the column `op_id`
 --   $bytes         the bytes that an operation moved (hr_bytes_moved of common/ops.h)
 --   $common        the common columns that people need; WHERE day >= ... reads only such partitions
 --   $none          the number for "unknown" where -1 is a value
@@ -31,24 +33,17 @@ SELECT $common, proc, tid, $op AS op, $api AS api, $class AS class, if(bitAnd(r.
 FROM $rows(events)
 
 -- view rollups: sums for each window, process, operation, mount and scope; sum up rows with the same key
-SELECT $common, proc, $op AS op, $api AS api, if(r.side_id > 0, if(r.side_id IN (1, 3), 'read', 'write'), $class) AS class,
-       multiIf(r.side_id = 0, '', r.side_id < 3, 'single', 'copy') AS side, if(r.scope_id > 0, 'runtime', 'data') AS scope, mount, window_start_ns,
-       count, bytes, errors, dur_ns, max_dur_ns, size_hist, dur_hist
+SELECT $common, $columns(rollups), $api AS api, if(r.side_id > 0, if(r.side_id IN (1, 3), 'read', 'write'), $class) AS class
 FROM $rows(rollups)
 
 -- view file_records: sums for each process, file and API; sum up rows with the same key
-SELECT $common, proc, file, arrayElement(['', 'posix', 'stdio', 'aio', 'mmap', 'uring'], r.api_id + 1) AS api, opens, reads, writes, seeks, stats, syncs,
-       meta_ops, bytes_read, bytes_written, read_ns, write_ns, meta_ns, max_read_ns, max_write_ns, first_ns, last_ns, seq_reads, consec_reads,
-       seq_writes, consec_writes, rw_switches, unaligned, read_size_hist, write_size_hist
-FROM $rows(file_records)
+SELECT $common, $columns(file_records) FROM $rows(file_records)
 
 -- view kernel_records: operations that probes counted in the kernel; sum up rows with the same key
-SELECT $common, proc, file, $op AS op, $api AS api, $class AS class, $cause AS cause, count, bytes, errors, dur_ns FROM $rows(kernel_records)
+SELECT $common, $columns(kernel_records), $api AS api, $class AS class FROM $rows(kernel_records)
 
 -- view regions: steps, epochs, waits, checkpoints and ranges of programs
-SELECT $common, proc, tid, $kind AS kind, domain, category, name, args, depth, open, count, start_ns, dur_ns, nullIf(r.step, -1) AS step,
-       nullIf(r.epoch, -1) AS epoch
-FROM $rows(regions)
+SELECT $common, $columns(regions) FROM $rows(regions)
 
 -- view files: the files of a stream
 SELECT day, cluster, job, attempt, node, stream, file, any(hash) AS file_id, max(r.path) AS path, max(r.mount) AS mount,
@@ -62,24 +57,18 @@ FROM $rows(mounts)
 GROUP BY day, cluster, job, attempt, node, stream, mount
 
 -- view processes: the processes of a stream
-SELECT day, cluster, job, attempt, node, stream, proc, argMax(r.pid, seq) AS pid, argMax(r.ppid, seq) AS ppid, argMax(r.exe, seq) AS exe,
-       argMax(r.cmdline, seq) AS cmdline, argMax(r.start_ns, seq) AS start_ns, nullIf(argMax(r.end_ns, seq), toInt64(0)) AS end_ns,
-       argMax(r.exit, seq) AS exit, nullIf(max(r.rank), -1) AS rank, nullIf(max(r.local_rank), -1) AS local_rank, nullIf(max(r.worker), -1) AS worker,
-       nullIf(max(r.loader), -1) AS loader, nullIf(max(r.loader_worker), -1) AS loader_worker, nullIf(max(r.restart), -1) AS restart,
-       max(r.world_size) AS world_size, max(r.cpu_quota_milli) AS cpu_quota_milli, argMax(r.process_uid, seq) AS uid
+SELECT day, cluster, job, attempt, node, stream, proc, $latest(processes)
 FROM $rows(processes)
 GROUP BY day, cluster, job, attempt, node, stream, proc
 
 -- view job_events: what each node reported about its job
-SELECT $common, seq, state, finish, nullIf(r.uid, -1) AS uid, user, account, partition, name, array_job, array_task, start_ns, end_ns, ranks_expected,
-       nodes_expected
-FROM $rows(job_events)
+SELECT $common, seq, nullIf(r.uid, -1) AS uid, $columns(job_events) FROM $rows(job_events)
 
 -- view labels: the labels of jobs
 SELECT DISTINCT day, cluster, job, attempt, node, key, value FROM $rows(labels)
 
 -- view levels: what was recorded when
-SELECT $common, level, start_ns, end_ns FROM $rows(levels)
+SELECT $common, $columns(levels) FROM $rows(levels)
 
 -- view losses: what was not recorded; sum up rows with the same key
-SELECT $common, proc, reason, $op AS op, count, bytes, dur_ns FROM $rows(losses)
+SELECT $common, $columns(losses) FROM $rows(losses)

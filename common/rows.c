@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/rows.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/ops.h"
 
 void *hr_rows_in(struct hr_arena *a, size_t n, size_t size, void *ret_pointers)
@@ -126,4 +131,29 @@ void hr_filerec_message(struct hr_arena *a, const struct hr_filerec *r, Headrace
 	m->unaligned = r->unaligned;
 	m->n_read_size_hist = few_bins(a, &r->read_hist, &m->read_size_hist);
 	m->n_write_size_hist = few_bins(a, &r->write_hist, &m->write_size_hist);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+char *hr_excluded_text(const Headrace__Process *p, uint64_t *ret_opens)
+{
+	size_t bytes = 1, n = 0;
+	char *text;
+
+	for (size_t i = 0; i < p->n_excluded; i++)
+		bytes += p->excluded[i]->pattern.len + sizeof("=18446744073709551615,");
+	text = calloc(1, bytes);
+	*ret_opens = 0;
+	for (size_t i = 0; i < p->n_excluded && text; i++) {
+		const ProtobufCBinaryData *pattern = &p->excluded[i]->pattern;
+
+		if (i > 0)
+			text[n++] = ',';
+		if (pattern->len > 0)
+			memcpy(text + n, pattern->data, pattern->len);
+		n += pattern->len;
+		n += (size_t)sprintf(text + n, "=%" PRIu64, p->excluded[i]->opens);
+		*ret_opens += p->excluded[i]->opens;
+	}
+	return text;
 }

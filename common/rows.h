@@ -29,4 +29,10 @@ uint32_t hr_rollups_message(struct hr_arena *a, const struct hr_rollups *t, uint
 
 void hr_filerec_message(struct hr_arena *a, const struct hr_filerec *r, Headrace__FileRecord *m);
 
+/*
+ * Returns the opens of excluded files as "PATTERN=OPENS,PATTERN=OPENS..." (malloc'ed; NULL: no
+ * memory), and their sum. The patterns, which contain no comma, are as the node sent them.
+ */
+char *hr_excluded_text(const Headrace__Process *p, uint64_t *ret_opens);
+
 #endif

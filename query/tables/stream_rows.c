@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables `processes` and `levels`, whose rows are messages of a stream. */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "common/rows.h"
 #include "query/tables/rows.h"
 
 /* ---- processes ---- */
@@ -58,35 +57,14 @@ static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process 
 	return hr_string_of(&q->pool, copy, n);
 }
 
-/* Returns "PATTERN=OPENS,PATTERN=OPENS...". A pattern contains no comma. */
-static duckdb_string_t excluded_text(struct hr_query *q, const Headrace__Process *p)
+static void excluded_cells(struct hr_query *q, const Headrace__Process *p, bool text,
+			   struct hr_cell *c)
 {
-	size_t bytes = 0, n = 0;
-	char *text;
+	char *patterns = hr_excluded_text(p, &c->u);
 
-	for (size_t i = 0; i < p->n_excluded; i++)
-		bytes += p->excluded[i]->pattern.len + sizeof("=18446744073709551615,");
-	text = hr_pool_get(&q->pool, bytes);
-	for (size_t i = 0; i < p->n_excluded && text != NULL; i++) {
-		const ProtobufCBinaryData *pattern = &p->excluded[i]->pattern;
-
-		if (i > 0)
-			text[n++] = ',';
-		if (pattern->len > 0)
-			memcpy(text + n, pattern->data, pattern->len);
-		n += pattern->len;
-		n += (size_t)sprintf(text + n, "=%" PRIu64, p->excluded[i]->opens);
-	}
-	return n > 0 ? hr_string_of(&q->pool, text, n) : hr_string(NULL, 0);
-}
-
-static uint64_t excluded_opens(const Headrace__Process *p)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < p->n_excluded; i++)
-		n += p->excluded[i]->opens;
-	return n;
+	if (text)
+		hr__cell_text(c, hr__string_copy(&q->pool, patterns));
+	free(patterns);
 }
 
 static void processes_cell(const struct hr_rows *rows, size_t row, unsigned column,
@@ -134,10 +112,8 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 		c->u = p->deselected;
 		break;
 	case HR_PROCESSES_excluded_opens:
-		c->u = excluded_opens(p);
-		break;
 	case HR_PROCESSES_excluded:
-		hr__cell_text(c, excluded_text(rows->q, p));
+		excluded_cells(rows->q, p, column == HR_PROCESSES_excluded, c);
 		break;
 	case HR_PROCESSES_cpu_quota_milli:
 		hr__cell_nonzero(c, p->cpu_quota_milli);

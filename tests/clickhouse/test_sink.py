@@ -158,9 +158,26 @@ class Sink(harness.Case):
         self.assertEqual(sorted(got), sorted(want))
         self.assertEqual(len(got), 8)
 
+    def check_columns(self, store):
+        """Each column of DuckDB's tables is in ClickHouse, in the table or in that of its process or file, and processes have the same values."""
+        def columns(place, table):
+            key = "column_name" if place == store else "name"
+            return [row[key] for row in json.loads(self.query(place, f"DESCRIBE {table}", "--format", "json"))]
+        of_process = [column.replace("process_uid", "uid") for column in columns(self.clickhouse, "processes")]
+        of_file = {"path", "path2", "mount", "fs_type", "base", "pattern", "scope", "file_id"}
+        for table in ("events", "rollups", "file_records", "processes", "regions", "labels", "levels", "losses", "kernel_records"):
+            found = {*of_process, *(of_file if table != "processes" else ()), *columns(self.clickhouse, table)}
+            self.assertEqual({column for column in columns(store, f"(FROM hr_{table}())") if column not in found}, set(), table)
+        own = "pid, ppid, exe, exit, rank, local_rank, worker, restart, deselected, excluded_opens, cpus, first_cpu, excluded"
+        rows = [[[None if value is None else str(value) for value in row.values()] for row in json.loads(self.query(place, f"SELECT {own} FROM {table} ORDER BY pid", "--format", "json"))]
+                for place, table in ((store, "hr_processes()"), (self.clickhouse, "processes"))]
+        self.assertEqual(rows[0], rows[1])
+        self.assertRegex(rows[0][0][-1], r"=\d")  # Python's own modules are excluded
+
     def test_same_answers(self):
         """All answers are equal."""
         store = self.fill("present")
+        self.check_columns(store)
         for question in engines.QUESTIONS:
             want = self.query(store, "--job", HOSTILE_JOB, *question, "--format", "json")
             got = self.query(self.clickhouse, "--job", HOSTILE_JOB, *question, "--format", "json")
@@ -226,9 +243,11 @@ class Sink(harness.Case):
         self.assertEqual(self.query(self.clickhouse, "SELECT DISTINCT job FROM frames", "--format", "csv").split(), ["job", "secret"])
 
     def test_mistakes(self):
-        """Each says what is wrong, and what to do."""
+        """Each says what is wrong, and what to do, and leaves no temporary store."""
         self.start_engine("present")
         url = self.clickhouse
+        temporary = f"{self.dir}/temporary"
+        os.mkdir(temporary)
         for words, said in [
             ([url, "ops"], "a question about one job"), ([url, "usres"], "did you mean 'users'"), ([url, "--job", "none", "ops"], "has no job none"),
             ([url, "hot", "tpo=5"], "tpo"), ([url, "hot", "top=x"], "top"), ([url, "SELECT nothing FROM events"], "refuses"),
@@ -236,10 +255,11 @@ class Sink(harness.Case):
             (["clickhouse://user:word@x/h", "jobs"], "password_file"), (["clickhouse://x/h?tsl=yes", "jobs"], "valid are"), (["clickhouse://x", "jobs"], "database"),
         ]:
             done = subprocess.run([harness.HEADRACE, "query", *words], capture_output=True, text=True, check=False, timeout=300, cwd=self.dir,
-                                  env=harness.clean_environment())
+                                  env=harness.clean_environment(TMPDIR=temporary))
             self.assertNotEqual(done.returncode, 0, words)
             self.assertIn(said, done.stderr, words)
             self.assertEqual(done.stdout, "", words)
+            self.assertEqual(os.listdir(temporary), [], words)
 
     def test_mistakes_of_collectors(self):
         self.start_engine("old")
@@ -251,6 +271,14 @@ class Sink(harness.Case):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(said, done.stderr)
         subprocess.run([os.environ["HR_COLLECTOR"], "--sink", self.clickhouse, "--check-config"], check=True, timeout=300)
+
+    def test_upgrade(self):
+        """The schema adds what a table of an earlier release lacks."""
+        self.start_engine("present")
+        for view, column in (("processes", "cpus"), ("rollups", "dur_hist")):
+            engines.http_query(self.urls[0], f"ALTER TABLE h.{view}_rows DROP COLUMN {column}")
+            engines.create(self.urls, "h")
+            self.assertEqual(self.query(self.clickhouse, f"SELECT {column} FROM {view}", "--format", "csv").split(), [column])
 
     def test_formats(self):
         self.start_engine("present")
