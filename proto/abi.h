@@ -344,15 +344,18 @@ struct hr_ring_hdr {
 
 /*
  * A page that clients can only read. The daemon stores, shims load (relaxed; `sleeping` acquire).
- * `pending` is for the next daemon: pids of clients whose connection this daemon has accepted but
- * not journaled. 0: free. -1: the daemon is accepting a connection.
+ * `pending`, `accepting` and `taken` are for the next daemon. `pending`: pids of clients whose
+ * connection this daemon has accepted but not journaled. 0: free. -1: a client whose pid is unknown.
+ * `taken` is where accept4 stores the client's address, which is AF_UNIX, so it is not 0 from the
+ * moment in which the kernel takes a connection out of the backlog until `pending[accepting]` has
+ * the pid.
  */
 struct hr_node_page {
 	uint64_t magic;
 	uint32_t abi;
 	uint32_t sleeping; /* 1: the drain thread waits on `bell`, or is about to */
 	uint32_t bell;	   /* futex with which shims wake the daemon; they never write it */
-	uint32_t spare;
+	uint16_t accepting, taken;
 	uint64_t beat; /* number of sweeps; if it stops, a shim does not wait for room */
 	int32_t pending[HR_PAGE_PENDING];
 	uint8_t pad[HR_PAGE_BYTES - 32 - 4 * HR_PAGE_PENDING];

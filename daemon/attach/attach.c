@@ -131,13 +131,8 @@ static int accept_one(struct hr_attach *a, const struct pending_attach *g)
 	a->accept_failed = n < 0;
 	if (n <= 0)
 		return -1;
-	hr__pending_expect(a, g);
-	fd = accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = hr__pending_accept(a, g);
 	a->accept_failed = fd < 0;
-	if (fd < 0)
-		hr__pending_forget(a, g);
-	else
-		hr__pending_note(a, g, fd);
 	return fd;
 }
 

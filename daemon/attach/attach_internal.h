@@ -128,9 +128,8 @@ void hr__notice_count(struct hr_attach *a, struct pending_attach *g);
  * They are lost, with any offer in them. A client that still waits connects again within a second.
  * Each other orphan is counted as missed.
  */
-/* Call hr__pending_expect before a connection is accepted, and hr__pending_note after it. */
-void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g);
-void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd);
+/* Accepts the next connection for an unused element. Returns its descriptor, or -1 and errno. */
+int hr__pending_accept(struct hr_attach *a, const struct pending_attach *g);
 /* Call it when the process is journaled or the connection is closed. */
 void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g);
 /* Returns whether an orphan occupies this element, so that a new connection must not use it. */

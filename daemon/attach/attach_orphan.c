@@ -2,26 +2,29 @@
 /* Orphans: clients whose connections a killed daemon had accepted. The node page has their pids. */
 #include "daemon/attach/attach_internal.h"
 
-#define EXPECTED (-1) /* a connection is being accepted, so its pid is unknown */
+#define UNKNOWN (-1) /* the daemon was killed before it had the pid */
 
 static int32_t *slot(const struct hr_attach *a, const struct pending_attach *g)
 {
 	return &a->c.page->pending[g - a->pending];
 }
 
-void hr__pending_expect(struct hr_attach *a, const struct pending_attach *g)
+int hr__pending_accept(struct hr_attach *a, const struct pending_attach *g)
 {
-	if (a->c.page)
-		__atomic_store_n(slot(a, g), EXPECTED, __ATOMIC_RELAXED);
-}
-
-void hr__pending_note(struct hr_attach *a, const struct pending_attach *g, int fd)
-{
+	struct hr_node_page *page = a->c.page;
 	struct ucred cred = {0};
-	socklen_t bytes = sizeof(cred);
+	socklen_t bytes = sizeof(cred), taken_bytes = sizeof(page->taken);
+	int fd;
 
-	if (a->c.page && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) == 0)
+	if (!page)
+		return accept4(a->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	__atomic_store_n(&page->accepting, (uint16_t)(g - a->pending), __ATOMIC_RELAXED);
+	fd = accept4(a->listen_fd, (struct sockaddr *)&page->taken, &taken_bytes,
+		     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) == 0)
 		__atomic_store_n(slot(a, g), cred.pid, __ATOMIC_RELAXED);
+	__atomic_store_n(&page->taken, 0, __ATOMIC_RELEASE);
+	return fd;
 }
 
 void hr__pending_forget(struct hr_attach *a, const struct pending_attach *g)
@@ -37,7 +40,14 @@ bool hr__orphan_has(const struct hr_attach *a, const struct pending_attach *g)
 
 void hr__orphans_find(struct hr_attach *a)
 {
-	for (unsigned i = 0; i < PENDING_MOST && a->c.page; i++)
+	struct hr_node_page *page = a->c.page;
+
+	if (page && page->taken && page->accepting < PENDING_MOST &&
+	    !page->pending[page->accepting])
+		page->pending[page->accepting] = UNKNOWN;
+	if (page)
+		__atomic_store_n(&page->taken, 0, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < PENDING_MOST && page; i++)
 		a->n_orphans += *slot(a, &a->pending[i]) != 0;
 	a->orphans_until_ns = hr_boot_ns() + hr_attach_pending_ns;
 }
@@ -61,7 +71,7 @@ static bool orphans_remove(struct hr_attach *a, int32_t pid)
 void hr__orphan_came(struct hr_attach *a, pid_t pid, bool again)
 {
 	if (!orphans_remove(a, pid) && again)
-		orphans_remove(a, EXPECTED);
+		orphans_remove(a, UNKNOWN);
 }
 
 void hr__orphans_missed(struct hr_attach *a)
