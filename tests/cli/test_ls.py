@@ -14,8 +14,9 @@ import harness
 
 
 class Ls(harness.LiveCase):
-    def record(self, *words, store=None):
-        command = [harness.HEADRACE, "run", *(("-o", store) if store else ()), "--include", self.data, "--", *words]
+    def record(self, *words, store=None, job=None):
+        options = (*(("-o", store) if store else ()), *(("--job", job) if job else ()))
+        command = [harness.HEADRACE, "run", *options, "--include", self.data, "--", *words]
         done = subprocess.run(command, env=harness.clean_environment(**self.here), cwd=self.dir, capture_output=True,
                               text=True, check=False)
         return done.stderr
@@ -70,6 +71,15 @@ class Ls(harness.LiveCase):
         job, = os.listdir(f"{self.dir}/first/jobs")
         shutil.copytree(f"{self.dir}/first/jobs/{job}", f"{self.dir}/first/jobs/_node")  # totals of a node, which are no job
         self.assertEqual(self.lines("first")[1].split(), ["HH:MM", "first", "ended", "TIME", "SIZE", "train.py"])
+
+    def test_the_last_run_of_a_job(self):
+        """If a job has several runs, the start is that of its last run."""
+        self.record("true", store="again", job="again")
+        began_ns = time.time_ns()
+        self.record("false", store="again", job="again")
+        row, = json.loads(self.ls("--json", "again")[0])
+        self.assertEqual((row["job"], row["jobs"], row["state"]), ("again", 1, "failed"))
+        self.assertTrue(began_ns <= row["start_ns"] <= time.time_ns(), (began_ns, row))
 
     def test_the_program_of_a_rank(self):
         """A launcher, which has no rank, is not the program of the job."""

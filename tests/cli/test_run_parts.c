@@ -144,6 +144,7 @@ static void test_options(void **state)
 	assert_string_equal(options.store, "S");
 	assert_string_equal(options.command[1], "--level");
 	assert_true(options.linger_ns == UINT64_C(5000000000));
+	assert_true(options.drain_ns == UINT64_C(30000000000));
 	assert_int_equal(options.level, HR_LEVEL_TRACE);
 }
 

@@ -45,6 +45,8 @@ class Runs(harness.Case):
         self.assertEqual(done.stdout, "")
         with open(os.path.join(self.dir, "answer"), encoding="utf-8") as f:
             self.assertRegex(f.read(), r"(?s)no difference.*FAILED.*opens > 29")
+        done = self.ask("compare", "a", "b", "-o", "/dev/full", status=1)  # the write fails only when the file is closed
+        self.assertIn("cannot write the comparison to /dev/full: ", done.stderr)
 
     def test_runs_of_one_store(self):
         """Several runs into one store are several runs of a side; #JOB chooses one."""

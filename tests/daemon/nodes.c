@@ -276,6 +276,7 @@ void nodes_read(const struct nodes *n, uint8_t *seen, size_t n_seen, struct node
 		ret->processes += streams[s].n_processes;
 		for (uint32_t i = 0; i < streams[s].n_processes; i++) {
 			ret->ended_processes += streams[s].processes[i].msg->end_ns != 0;
+			ret->child_processes += streams[s].processes[i].msg->parent_proc != 0;
 			ret->deselected += streams[s].processes[i].msg->deselected;
 			for (size_t k = 0; k < streams[s].processes[i].msg->n_excluded; k++)
 				ret->excluded += streams[s].processes[i].msg->excluded[k]->opens;

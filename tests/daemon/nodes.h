@@ -62,6 +62,7 @@ struct nodes_sums {
 	uint64_t file_reads;
 	uint64_t lost, torn, hostile, other_loss;
 	uint64_t processes, ended_processes;
+	uint64_t child_processes; /* whose parent is recorded, too */
 	int stream_ended;
 	uint64_t limit;
 	uint64_t journal_memory, journal_damaged, max_size; /* rows */

@@ -482,11 +482,11 @@ static void rings_are_merged_by_end(void **state)
 	struct rig r;
 	struct {
 		struct hr_entry_records e;
-		struct hr_run runs[2];
+		struct hr_run runs[3];
 		struct hr_record s[8];
-	} in = {.e = {.n_runs = 2}};
-	struct hr_record path[4], open_a, read_b;
-	struct hr_event e[4];
+	} in = {.e = {.n_runs = 3}};
+	struct hr_record path[4], open_a, read[3];
+	struct hr_event e[5];
 	unsigned n = rig_path(path, FILE_A, false);
 	uint64_t proc;
 
@@ -494,21 +494,31 @@ static void rings_are_merged_by_end(void **state)
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	open_a = rig_op(&r, "open64", FILE_A, 5, 5, HR_ASKED_NONE, NONE, 0, 10);
-	read_b = rig_op(&r, "read", FILE_A, 5, 77, 77, NONE, 0, 10);
-	/* Ring 0 has the read; ring 1, whose thread opened the file before, has path and open. */
+	for (unsigned i = 0; i < 3; i++)
+		read[i] = rig_op(&r, "read", FILE_A, 5, 77, 77, NONE, 0, 10);
+	/*
+	 * Ring 1, whose thread opened the file, has path, open and the second read. Ring 0 has the
+	 * last read, ring 2 the first one.
+	 */
 	in.e.proc = proc;
 	in.e.sweep_ticks = r.now;
 	in.runs[0] = (struct hr_run){0, 0, 1, 0};
-	in.runs[1] = (struct hr_run){0, 1, n + 1, 0};
-	in.s[0] = read_b;
+	in.runs[1] = (struct hr_run){0, 1, n + 2, 0};
+	in.runs[2] = (struct hr_run){0, 2, 1, 0};
+	in.s[0] = read[2];
 	memcpy(&in.s[1], path, n * sizeof(path[0]));
 	in.s[1 + n] = open_a;
+	in.s[2 + n] = read[1];
+	in.s[3 + n] = read[0];
 	rig_entry(&r, HR_ENTRY_RECORDS, &in,
-		  offsetof(__typeof__(in), s) + (n + 2) * sizeof(in.s[0]));
+		  offsetof(__typeof__(in), s) + (n + 4) * sizeof(in.s[0]));
 	rig_tick(&r, r.now + 2 * RIG_SECOND);
-	assert_int_equal(rig_events(&r, e, 4), 2);
+	assert_int_equal(rig_events(&r, e, 5), 4);
 	assert_int_equal(e[0].op, hr_op_by_name("open64"));
-	assert_int_equal(e[1].offset, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(e[1 + i].start_ns, read[i].start_ticks);
+		assert_int_equal(e[1 + i].offset, 77 * i);
+	}
 	rig_done(&r);
 }
 

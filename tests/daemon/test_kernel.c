@@ -387,6 +387,48 @@ static void rows_that_make_no_sense(void **state)
 	rig_done(&r);
 }
 
+/* ---- tallies ---------------------------------------------------------------------------------------- */
+
+/* The histograms of a roll-up count each operation of a tally. */
+static void tallies_fill_the_histograms(void **state)
+{
+	static const uint64_t sizes[] = {6, 2, 12, 5}, times[] = {10, 7}; /* pairs (bin, count) */
+	struct {
+		struct hr_entry_tally e;
+		struct hr_tally_row rows[2];
+	} in = {.e = {.n = 2}};
+	struct hr_record s[8];
+	const Headrace__RollupBatch *found;
+	struct rig r;
+
+	(void)state;
+	rig_init(&r);
+	in.e.proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	rig_records(&r, in.e.proc, s, rig_path(s, F, false));
+	for (unsigned i = 0; i < 2; i++)
+		in.rows[i] = (struct hr_tally_row){.file = rig_hash(F),
+						   .count = i ? 5 : 2,
+						   .bytes = i ? UINT64_C(5) << 12 : 2 * 100,
+						   .dur_ns = i ? 5 * 1024 : 2 * 1024,
+						   .max_dur_ns = 1024,
+						   .first_ns = r.now,
+						   .last_ns = r.now,
+						   .op = hr_op_by_name("pread64"),
+						   .dur_hist = {[10] = i ? 5 : 2}};
+	rig_entry(&r, HR_ENTRY_TALLY, &in, sizeof(in));
+	rig_tick(&r, r.now + 20 * RIG_SECOND);
+	assert_true(frame_of(&r, HEADRACE__FRAME__BODY_ROLLUPS) >= 0);
+	found = r.frames[frame_of(&r, HEADRACE__FRAME__BODY_ROLLUPS)]->frame.rollups;
+	assert_int_equal(found->n_rows, 1);
+	assert_int_equal(found->rows[0]->count, 7);
+	assert_int_equal(found->rows[0]->n_size_hist, 4);
+	assert_memory_equal(found->rows[0]->size_hist, sizes, sizeof(sizes));
+	assert_int_equal(found->rows[0]->n_dur_hist, 2);
+	assert_memory_equal(found->rows[0]->dur_hist, times, sizeof(times));
+	assert_int_equal(rig_loss(&r, "hostile"), 0);
+	rig_done(&r);
+}
+
 /* ---- replay ----------------------------------------------------------------------------------------- */
 
 static void a_killed_daemon_says_the_same_again(void **state)
@@ -428,6 +470,7 @@ int main(void)
 	    cmocka_unit_test(sums_of_all),
 	    cmocka_unit_test(what_was_lost_is_a_loss_too),
 	    cmocka_unit_test(rows_that_make_no_sense),
+	    cmocka_unit_test(tallies_fill_the_histograms),
 	    cmocka_unit_test(a_killed_daemon_says_the_same_again),
 	};
 

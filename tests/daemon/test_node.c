@@ -177,6 +177,41 @@ static void exec_is_a_new_process(void **state)
 	assert_int_equal(sums.ended_processes, 1);
 }
 
+/* Forks a process that attaches, with `between` processes in between, which do not. */
+static int attach_below(const struct nodes *n, unsigned between)
+{
+	pid_t child = fork();
+	struct client c;
+	int status;
+
+	if (child == 0 && between > 0)
+		_exit(attach_below(n, between - 1) != 0);
+	if (child == 0)
+		_exit(client_attach(&c, n->socket, 0, 0, NULL) != 0);
+	waitpid(child, &status, 0);
+	return status;
+}
+
+/* For example a shell, timeout and a script, between a rank and the program that they start. */
+static void a_parent_is_found_above_unrecorded_processes(void **state)
+{
+	struct nodes n;
+	struct nodes_sums sums;
+	struct client c;
+	pid_t daemon;
+
+	(void)state;
+	nodes_init(&n, 0);
+	daemon = nodes_start(&n);
+	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
+	assert_int_equal(attach_below(&n, 4), 0);
+	assert_int_equal(nodes_stop(&n, daemon), 0);
+	client_detach(&c);
+	check(&n, 0, &sums);
+	assert_int_equal(sums.processes, 2);
+	assert_int_equal(sums.child_processes, 1);
+}
+
 static void other_ranks_are_deselected(void **state)
 {
 	static const char *const in[] = {"RANK=3", NULL}, *const out[] = {"RANK=4", NULL};
@@ -226,6 +261,7 @@ int main(void)
 	    cmocka_unit_test(counted_calls_are_read_to_the_end),
 	    cmocka_unit_test(excluded_opens_are_read_to_the_end),
 	    cmocka_unit_test(exec_is_a_new_process),
+	    cmocka_unit_test(a_parent_is_found_above_unrecorded_processes),
 	    cmocka_unit_test(other_ranks_are_deselected),
 	    cmocka_unit_test(one_process_attaches_again_and_again),
 	};

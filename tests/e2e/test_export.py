@@ -291,6 +291,16 @@ class Made(harness.Case):
             reads = float(traced.value("SELECT sum(bytes) FROM events WHERE class = 'read'"))
             self.assertAlmostEqual(trace.integral("read bytes/s") / reads, 1, delta=0.01)
 
+    def test_in_flight_at_the_start(self):
+        """Operations that began before --from and ended after it are exported."""
+        traced = self.make("train")
+        trace = exported.read_chrome(export(self, traced, "chrome", "--from", "1.3")[0])
+        began = sorted(s.ts for s in trace.operations())
+        first = int(traced.value("SELECT start_ns FROM jobs"))
+        self.assertEqual([ts - first for ts in began], [1_250_000_000, 1_400_000_000])  # as in rest() of train_store.c
+        self.assertEqual(exported.event_slices(trace),
+                         exported.Store(traced).events(f"start_ns + dur_ns >= {first} + 1300000000"))
+
     def test_lost_operations(self):
         """The counter adds up what was lost: first 5 operations, then 6."""
         trace = exported.read_chrome(export(self, self.make("small"), "chrome", "--job", "7")[0])

@@ -40,6 +40,8 @@ class Api(harness.Case):
         self.assertEqual(int(traced.value("SELECT sum(count) FROM regions")), sum(v[0] + v[1] for v in said.values()) + int(steps_and_epochs))
         for name in ("outer", "inner", "save"):  # the program reads its clock around them and within them
             self.assert_between(found[name][2] / 1e9, said[name][3] / 1e9, said[name][2] / 1e9, name)
+        # Each of these ranges sleeps for 200 us, so none is short, and each has a row of its own.
+        self.assertEqual(traced.value("SELECT count(*) FROM regions WHERE name = 'inner'"), said["inner"][0])
         self.assertEqual(traced.value("SELECT count(*) FROM losses"), 0)
 
     def test_nesting(self):

@@ -456,7 +456,6 @@ static void make_run(struct fixture__stream *s)
 	fixture__send_events(s, events, N_EVENTS, tasks, 3);
 	send_rollup(s, 1, 2, 200, 100, NULL);
 	send_rollup(s, 2, 3, 300, 100, NULL);
-	send_file_record(s, 1000, 2000, 90);
 }
 
 char *fixture__make_folder(void)
@@ -494,6 +493,7 @@ char *fixture_make_runs(void)
 		open_run(&s, store, runs[i].cluster, runs[i].attempt, i + 1);
 		fixture__send_job(&s, runs[i].ends ? "ended" : "running", i == 3 ? 20000000 : 4);
 		make_run(&s);
+		send_file_record(&s, 1000 - 100 * i, 2000 + 100 * i, 90);
 		if (i == 3)
 			send_singles(&s);
 		if (runs[i].ends)

@@ -56,7 +56,10 @@ static void parents_and_execs_are_of_the_same_run(void **state)
 		       "2,,1\n3,1,\n5,,4\n6,4,\n8,,7\n9,7,\n11,,10\n12,10,\n");
 }
 
-/* Two runs of attempt 0 have the same five files. */
+/*
+ * Two runs of attempt 0 have the same five files. Each run used the image first earlier, and last
+ * later, than the run before.
+ */
 static void files_of_a_node_are_listed_once(void **state)
 {
 	(void)state;
@@ -65,6 +68,11 @@ static void files_of_a_node_are_listed_once(void **state)
 		       "GROUP BY cluster, attempt ORDER BY ALL",
 		       "c,0,5,5\nc,1,5,5\nd,0,5,5\n");
 	fixture_expect(&fix, "SELECT count(*) FROM hr_files()", "20\n");
+	fixture_expect(&fix,
+		       "SELECT cluster, attempt, first_ns - 1700000000000000000, "
+		       "last_ns - 1700000000000000000 FROM files WHERE path LIKE '%/img-001.jpg' "
+		       "ORDER BY ALL",
+		       "c,0,900,2100\nc,1,800,2200\nd,0,700,2300\n");
 }
 
 static void a_number_prunes_to_its_run(void **state)

@@ -143,6 +143,18 @@ class Cgroups(test_service.Service):
         self.end("642")
         self.assert_job("642", ("threads",))
 
+    def test_set_later(self):
+        """A job that got its cgroup after its begin still has it after a restart of the service."""
+        self.manage("--level", "trace")
+        self.begin_probed("644")
+        self.begin("644", 0, "--cgroup", self.cgroup)
+        self.manager.kill()
+        self.manager.start()
+        self.wait_for("its probes", lambda: self.job("644")["probes"])
+        self.run_all(self.inside(self.cgroup, self.reader("restarted")), self.reader("outside"))
+        self.end("644")
+        self.assert_job("644", ("restarted",), [("probe_restart", 0)])
+
     @harness.only_all
     def test_job_of_slurm(self):
         """The first process that says hello brings its cgroup along; whose worker or service is another later on has it still."""

@@ -94,6 +94,7 @@ static void table_calls(void)
 static void name_calls(void)
 {
 	struct stat st;
+	int above;
 #ifdef SYS_rename
 	long fd;
 #endif
@@ -120,6 +121,11 @@ static void name_calls(void)
 	assert_int_equal(mode_of("dir/newer"), 0604);
 	WANT(HR_OP_rename, .path = P("dir/new"), .path2 = P("dir/newer"));
 #endif
+	above = fd_open(".", O_RDONLY | O_DIRECTORY);
+	assert_int_equal(SYS(SYS_fchdir, above), 0);
+	assert_int_equal(faccessat(AT_FDCWD, "dir", F_OK, 0), 0);
+	want_hook("hr_cwd_changed");
+	WANT(HR_OP_fchdir, .fd = above, .path = stub_root);
 }
 
 /* The file system may have no attributes of users: then the calls fail. */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of the drain thread. The test replaces the sweeps, and sends messages during one. */
+#define hr__drain_sweep	    fake_sweep
+#define hr__drain_sweep_out fake_sweep_out
+#define hr__drain_catch_up  fake_catch_up
+#define hr__drain_tick	    fake_tick
+#define hr__drain_begin	    fake_begin
+#define hr__drain_end	    fake_end
+#define hr_engine_stats_get fake_stats
+#define hr_engine_now	    fake_now
+#include "daemon/drain/drain.c" // NOLINT(bugprone-suspicious-include): for its static functions
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define PROC 7
+
+static struct hr_node_page page;
+static const struct hr_job_end job_end = {.state = "ended"};
+static unsigned sweeps, last_sweeps;
+static uint64_t ended, ended_before_last_sweep;
+
+/* During the sweep, a process exits, and the node stops the drain. */
+uint64_t fake_sweep(struct hr_drain *d)
+{
+	if (sweeps++ > 0)
+		return 0;
+	hr_drain_ended(d, PROC, "0");
+	d->end = &job_end;
+	return 0;
+}
+
+void fake_sweep_out(struct hr_drain *d)
+{
+	(void)d;
+	last_sweeps++;
+	ended_before_last_sweep = ended;
+}
+
+void fake_catch_up(struct hr_drain *d)
+{
+	(void)d;
+}
+
+void fake_tick(struct hr_drain *d, uint64_t now_ns)
+{
+	(void)d;
+	(void)now_ns;
+}
+
+void *fake_begin(struct hr_drain *d, uint64_t bytes)
+{
+	(void)d;
+	(void)bytes;
+	return NULL;
+}
+
+void fake_end(struct hr_drain *d, uint64_t proc, const char *exit)
+{
+	(void)d;
+	(void)exit;
+	ended = proc;
+}
+
+void fake_stats(const struct hr_engine *e, struct hr_engine_stats *ret)
+{
+	(void)e;
+	*ret = (struct hr_engine_stats){0};
+}
+
+uint64_t fake_now(const struct hr_engine *e)
+{
+	(void)e;
+	return 0;
+}
+
+/* Messages that arrive during a sweep come before the end of the job. */
+static void the_end_takes_all_messages(void **state)
+{
+	static struct hr_drain d = {.c = {.page = &page},
+				    .lock = PTHREAD_MUTEX_INITIALIZER,
+				    .served = PTHREAD_COND_INITIALIZER,
+				    .inbox_last = &d.inbox};
+
+	(void)state;
+	assert_null(drain_run(&d));
+	assert_int_equal(last_sweeps, 1);
+	assert_int_equal(ended_before_last_sweep, PROC);
+	assert_null(d.inbox);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_end_takes_all_messages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
