@@ -5,7 +5,8 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
+
+#include "common/text.h"
 
 void hr_screen_text_put(struct hr_screen_text *t, const char *bytes, size_t n)
 {
@@ -32,51 +33,30 @@ void hr_screen_text_done(struct hr_screen_text *t)
 	*t = (struct hr_screen_text){0};
 }
 
-/* Returns the locale that gives the width of characters; 0: the locale of the user is not UTF-8. */
-static locale_t wide_locale(void)
+/* Whether the terminal of the user shows UTF-8. */
+static bool shows_utf8(void)
 {
-	static bool made;
-	static locale_t wide;
+	static enum { UNKNOWN, NO, YES } known;
 	locale_t own;
 
-	if (made)
-		return wide;
-	made = true;
-	own = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-	if (own && strcmp(nl_langinfo_l(CODESET, own), "UTF-8") == 0)
-		wide = own;
-	else if (own)
-		freelocale(own);
-	return wide;
-}
-
-static bool is_format_character(wchar_t c)
-{
-	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
+	if (known == UNKNOWN) {
+		own = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+		known = own && strcmp(nl_langinfo_l(CODESET, own), "UTF-8") == 0 ? YES : NO;
+		if (own)
+			freelocale(own);
+	}
+	return known == YES;
 }
 
 /* Returns bytes and cells of the first character. False: print `?` in its place. */
 static bool next_character(const char *text, size_t *ret_bytes, unsigned *ret_cells)
 {
-	mbstate_t state = {0};
-	wchar_t c;
-	size_t n;
-	int cells;
+	int cells = hr_text_character(text, ret_bytes);
 
-	*ret_bytes = *ret_cells = 1;
-	if ((unsigned char)*text < 0x80)
-		return *text >= 0x20 && *text != 0x7f;
-	while (((unsigned char)text[*ret_bytes] & 0xc0) == 0x80)
-		(*ret_bytes)++;
-	if (!wide_locale())
-		return false;
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the state is a local variable */
-	n = mbrtowc(&c, text, *ret_bytes, &state);
-	if (n != *ret_bytes || is_format_character(c) || (cells = wcwidth(c)) < 0)
-		return false;
-	*ret_cells = (unsigned)cells;
-	return true;
+	bool shown = cells >= 0 && ((unsigned char)*text < 0x80 || shows_utf8());
+
+	*ret_cells = shown ? (unsigned)cells : 1;
+	return shown;
 }
 
 static unsigned width(const char *text)
@@ -132,11 +112,8 @@ static unsigned fit(struct hr_screen_text *t, const char *text, unsigned cells,
 void hr_screen_text_fit(struct hr_screen_text *t, const char *text, unsigned cells,
 			enum hr_screen_cut cut, bool padded)
 {
-	locale_t wide = wide_locale(), before = wide ? uselocale(wide) : (locale_t)0;
 	unsigned used = fit(t, text, cells, cut);
 
 	for (; padded && used < cells; used++)
 		hr_screen_text_put(t, " ", 1);
-	if (wide)
-		uselocale(before);
 }

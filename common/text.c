@@ -3,12 +3,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <wchar.h>
 
 /* Returns the length of the well-formed UTF-8 sequence at s[0..n), or 0 (RFC 3629). */
 static size_t utf8_length(const uint8_t *s, size_t n)
@@ -242,14 +245,101 @@ char *hr_text_quote(const char *text)
 	return quoted;
 }
 
-size_t hr_text_cells(const char *text)
-{
-	size_t cells = 0;
+/* ---- cells of a terminal --------------------------------------------------------------------- */
 
-	for (; *text != '\0'; text++)
-		cells += ((uint8_t)*text & 0xc0) != 0x80;
+/* Returns the locale that knows the width of characters; 0: this machine has none. */
+static locale_t wide_locale(void)
+{
+	static _Atomic(locale_t) made;
+	static atomic_bool absent;
+	locale_t wide = atomic_load(&made), none = (locale_t)0;
+
+	if (wide != none || atomic_load(&absent))
+		return wide;
+	wide = newlocale(LC_CTYPE_MASK, "C.UTF-8", none);
+	if (wide == none) {
+		atomic_store(&absent, true);
+	} else if (!atomic_compare_exchange_strong(&made, &none, wide)) {
+		freelocale(wide); /* another thread was faster */
+		wide = none;
+	}
+	return wide;
+}
+
+/* Whether a character only directs the text around it. */
+static bool is_format_character(wchar_t c)
+{
+	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0xad || c == 0x61c;
+}
+
+int hr_text_character(const char *text, size_t *ret_bytes)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	size_t n = utf8_length(s, strnlen(text, 4));
+	locale_t wide, before;
+	wchar_t c = s[0];
+	int cells = 1;
+
+	*ret_bytes = n > 0 ? n : 1;
+	if (n <= 1)
+		return n == 1 && s[0] >= 0x20 && s[0] != 0x7f ? 1 : -1;
+	c &= 0xff >> (n + 1);
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	if (is_format_character(c))
+		return -1;
+	wide = wide_locale();
+	if (wide != (locale_t)0) {
+		before = uselocale(wide);
+		cells = wcwidth(c);
+		uselocale(before);
+	}
 	return cells;
 }
+
+/* Returns the length in bytes of the longest start of at most `cells`, which become the rest. */
+static size_t text_take(const char *text, size_t *cells)
+{
+	size_t bytes = 0, n;
+
+	for (; text[bytes] != '\0'; bytes += n) {
+		int width = hr_text_character(text + bytes, &n);
+		size_t used = width < 0 ? 1 : (size_t)width;
+
+		if (used > *cells)
+			break;
+		*cells -= used;
+	}
+	return bytes;
+}
+
+size_t hr_text_cells(const char *text)
+{
+	size_t rest = SIZE_MAX;
+
+	text_take(text, &rest);
+	return SIZE_MAX - rest;
+}
+
+size_t hr_text_start(const char *text, size_t cells)
+{
+	return text_take(text, &cells);
+}
+
+const char *hr_text_end(const char *text, size_t cells)
+{
+	size_t all = hr_text_cells(text), n;
+
+	for (; all > cells; text += n) {
+		int width = hr_text_character(text, &n);
+
+		all -= width < 0 ? 1 : (size_t)width;
+	}
+	return text;
+}
+
+/* ---- short paths ----------------------------------------------------------------------------- */
 
 /* Returns the part of a path below `from`. If the path is elsewhere, returns `path`. */
 static const char *text_below(const char *path, const char *from)
@@ -261,17 +351,11 @@ static const char *text_below(const char *path, const char *from)
 	return path + n + 1;
 }
 
-/* Returns the longest end of at most `cells` characters, which starts at a `/` if possible. */
+/* Returns the longest end of at most `cells`, which starts at a `/` if possible. */
 static const char *text_tail(const char *path, size_t cells)
 {
-	const char *tail = path;
-	const char *slash;
+	const char *tail = hr_text_end(path, cells), *slash = strchr(tail, '/');
 
-	for (size_t all = hr_text_cells(path); all > cells; all--)
-		do
-			tail++;
-		while (((uint8_t)*tail & 0xc0) == 0x80);
-	slash = strchr(tail, '/');
 	return slash != NULL && slash[1] != '\0' ? slash : tail;
 }
 
@@ -279,17 +363,18 @@ size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const c
 			  size_t cells)
 {
 	const char *first, *shown = text_below(path, from);
-	size_t head, dots = cells > 3 ? 3 : 0;
+	size_t head, third = cells / 3, dots = cells > 3 ? 3 : 0;
 
 	if (hr_text_cells(shown) <= cells)
 		return (size_t)snprintf(out, out_bytes, "%s", shown);
 	/* The first folder is shown if it takes at most a third of the cells. */
 	first = shown[0] != '\0' ? strchr(shown + 1, '/') : NULL;
 	head = first != NULL ? (size_t)(first - shown) + 1 : 0;
-	if (head > cells / 3)
+	if (head > text_take(shown, &third))
 		head = 0;
+	cells -= dots + hr_text_cells(shown) - hr_text_cells(shown + head);
 	return (size_t)snprintf(out, out_bytes, "%.*s%.*s%s", (int)head, shown, (int)dots, "...",
-				text_tail(shown, cells - dots - head));
+				text_tail(shown, cells));
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */

@@ -41,15 +41,28 @@ long hr_text_unescape(char *text);
 char *hr_text_quote(const char *text);
 
 /*
- * Shortens a path for people to at most `cells` characters, as `/data/.../a.jpg`. If the path is
+ * Shortens a path for people to at most `cells`, as `/data/.../a.jpg`. If the path is
  * below the folder `from` (NULL: none), shows it relative to `from`. Cuts at a `/` if possible. The
- * path and `from` are escaped. Returns the length in bytes; 4 * cells + 1 bytes always suffice.
+ * path and `from` are escaped. Returns the length in bytes, at most that of the path and 4.
  */
 size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const char *from,
 			  size_t cells);
 
-/* Returns the number of UTF-8 characters. */
+/*
+ * Returns the number of cells of a terminal that the first character of a UTF-8 text takes: 2 if it
+ * is Chinese, Japanese, Korean or an emoji, 0 if it combines with the one before it; -1: a terminal
+ * cannot show it. *ret_bytes: its length.
+ */
+int hr_text_character(const char *text, size_t *ret_bytes);
+
+/* Returns the number of cells of a text. A character that a terminal cannot show counts as one. */
 size_t hr_text_cells(const char *text);
+
+/* Returns the length in bytes of the longest start of a text that takes at most `cells`. */
+size_t hr_text_start(const char *text, size_t cells);
+
+/* Returns the longest end of a text that takes at most `cells`. */
+const char *hr_text_end(const char *text, size_t cells);
 
 /* Writes a text as a literal of SQL, with its quotes. */
 void hr_text_sql(FILE *out, const char *text);

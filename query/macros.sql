@@ -19,7 +19,7 @@ CREATE MACRO hr_three_digits(value, unit) AS
     CASE WHEN value >= 99.95 THEN format('{:.0f} {}', value, unit) WHEN value >= 9.995 THEN format('{:.1f} {}', value, unit)
          ELSE format('{:.2f} {}', value, unit) END;
 CREATE MACRO hr_duration(ns) AS
-    CASE WHEN round(ns) = 0 THEN '0 s' WHEN round(ns) < 1000 THEN format('{:.0f} ns', ns)
+    CASE WHEN round(ns) = 0 THEN '0 s' WHEN round(ns) < 1000 THEN format('{} ns', round(ns)::BIGINT)
          WHEN ns < 999500 THEN hr_three_digits(ns / 1e3, 'us') WHEN ns < 999500000 THEN hr_three_digits(ns / 1e6, 'ms')
          WHEN ns < 995e8 THEN hr_three_digits(ns / 1e9, 's')
          WHEN round(ns / 1e9) < 3600 THEN format('{} min {:02d} s', round(ns / 1e9)::BIGINT // 60, round(ns / 1e9)::BIGINT % 60)
@@ -35,7 +35,7 @@ CREATE MACRO hr_size(bytes) AS
          WHEN bytes < 1023.5 * 1024 ** 2 THEN hr_three_digits(bytes / 1024 ** 2, 'MiB')
          WHEN bytes < 1023.5 * 1024 ** 3 THEN hr_three_digits(bytes / 1024 ** 3, 'GiB')
          WHEN bytes < 1023.5 * 1024 ** 4 THEN hr_three_digits(bytes / 1024 ** 4, 'TiB')
-         ELSE hr_three_digits(bytes / 1024 ** 5, 'PiB') END;
+         WHEN bytes < 1023.5 * 1024 ** 5 THEN hr_three_digits(bytes / 1024 ** 5, 'PiB') ELSE hr_three_digits(bytes / 1024 ** 6, 'EiB') END;
 CREATE MACRO hr_sizes(low, high) AS CASE WHEN hr_size(low) = hr_size(high) THEN hr_size(low) ELSE format('{} to {}', hr_size(low), hr_size(high)) END;
 
 -- A share for people, as query/duckdb/units.c prints it

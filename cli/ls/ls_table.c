@@ -9,8 +9,8 @@
 
 #define CELL_BYTES  1024u
 #define GAP	    2u	/* blanks between columns */
-#define PROGRAM_MIN 10u /* names of programs keep at least so many characters */
-#define STORE_MIN   20u /* names of stores keep at least so many characters */
+#define PROGRAM_MIN 10u /* cells that names of programs keep */
+#define STORE_MIN   20u /* cells that names of stores keep */
 #define SECOND_NS   UINT64_C(1000000000)
 
 enum { WHEN, STORE, JOBS, STATE, TIME, WAITED, SIZE, PROGRAM, COLUMNS };
@@ -20,7 +20,7 @@ static const char *const titles[COLUMNS] = {"WHEN", "STORE",  "JOBS", "STATE",
 
 struct cells {
 	char (*text)[COLUMNS][CELL_BYTES];
-	unsigned widths[COLUMNS]; /* in characters; 0: the column is empty and left out */
+	unsigned widths[COLUMNS]; /* in cells; 0: the column is empty and left out */
 };
 
 /* Writes "21:14" for today, else "Nov 25", or "2025" if it is not this year. */
@@ -98,25 +98,19 @@ static void fit(struct cells *c, unsigned width)
 	narrow(&c->widths[STORE], STORE_MIN, &excess);
 }
 
-static const char *character_at(const char *text, unsigned number)
-{
-	while (number > 0 && *text != '\0') {
-		text++;
-		number -= ((unsigned char)*text & 0xc0) != 0x80;
-	}
-	return text;
-}
-
 /* Prints the text, without its middle if it is wider than `width`. */
 static void put_text(const char *text, unsigned width, FILE *out)
 {
-	unsigned n = (unsigned)hr_text_cells(text), head = (width - 3) / 2, tail = width - 3 - head;
+	unsigned n = (unsigned)hr_text_cells(text), half = (width - 3) / 2;
+	size_t head = hr_text_start(text, half);
+	const char *tail = hr_text_end(text, width - 3 - half);
 
-	if (n <= width)
-		fprintf(out, "%s%*s", text, (int)(width - n), "");
+	if (n > width)
+		n = (unsigned)(n - hr_text_cells(text + head) + 3 + hr_text_cells(tail));
 	else
-		fprintf(out, "%.*s...%s", (int)(character_at(text, head) - text), text,
-			character_at(text, n - tail));
+		head = strlen(text), tail = "";
+	fprintf(out, "%.*s%s%s%*s", (int)head, text, *tail ? "..." : "", tail, (int)(width - n),
+		"");
 }
 
 static bool is_number(unsigned column)

@@ -194,7 +194,7 @@ static struct hr_human since(uint64_t ms)
 	return h;
 }
 
-/* Sets the text of a cell, perhaps "". On a terminal, paths have at most `cells` characters. */
+/* Sets the text of a cell, perhaps "". On a terminal, paths take at most `cells`. */
 static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
 		     enum status_column column, unsigned cells, char *cell)
 {

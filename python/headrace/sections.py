@@ -35,12 +35,14 @@ def recorded_store():
 
 
 def size(n):
-    """A number of bytes as text."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024:
-            return f"{n:.3g} {unit}" if n < 1000 else f"{n:.0f} {unit}"
+    """A number of bytes as text, as the commands print it."""
+    if n < 1024:
+        return f"{n} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
         n /= 1024
-    return f"{n:.3g} TiB"
+        if n < 1023.5:
+            break
+    return f"{n:.{0 if n >= 99.95 else 1 if n >= 9.995 else 2}f} {unit}"
 
 
 class Section:

@@ -72,16 +72,11 @@ void hr_text_table_free(struct hr_text_table *t)
 	free(t);
 }
 
-static unsigned characters(const char *text)
-{
-	return (unsigned)hr_text_cells(text);
-}
-
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number)
 {
 	t->columns[i].name = strdup(name);
 	t->columns[i].number = number;
-	t->columns[i].whole = characters(name);
+	t->columns[i].whole = (unsigned)hr_text_cells(name);
 	if (t->columns[i].whole > t->widest_name)
 		t->widest_name = t->columns[i].whole;
 	return t->columns[i].name != NULL ? 0 : -ENOMEM;
@@ -95,18 +90,6 @@ static void repeat(struct hr_buffer *out, const char *character, unsigned n)
 		hr_buffer_add(out, character, 1);
 }
 
-/* Appends the first n characters of a UTF-8 text. */
-static void text_table_add_start(struct hr_buffer *out, const char *text, unsigned n)
-{
-	size_t bytes = 0;
-
-	for (; n > 0 && text[bytes] != '\0'; n--)
-		do
-			bytes++;
-		while (((unsigned char)text[bytes] & 0xc0) == 0x80);
-	hr_buffer_add(out, text, bytes);
-}
-
 /*
  * Cuts a path in the middle, because its ends matter most, and other texts at the end. Returns the
  * width. If memory is short, sets out->failed.
@@ -114,12 +97,15 @@ static void text_table_add_start(struct hr_buffer *out, const char *text, unsign
 static unsigned add_cut(struct hr_buffer *out, const char *text, unsigned width)
 {
 	size_t bytes = strlen(text) + DOTS_WIDTH + 1;
+	unsigned dots = width < DOTS_WIDTH ? width : DOTS_WIDTH;
 	char *cut;
 
 	if (strchr(text, '/') == NULL) {
-		text_table_add_start(out, text, width - DOTS_WIDTH);
-		hr_buffer_add(out, DOTS, DOTS_WIDTH);
-		return width;
+		size_t start = hr_text_start(text, width - dots);
+
+		hr_buffer_add(out, text, start);
+		hr_buffer_add(out, DOTS, dots);
+		return (unsigned)(hr_text_cells(text) - hr_text_cells(text + start)) + dots;
 	}
 	cut = malloc(bytes);
 	if (cut == NULL) {
@@ -136,7 +122,7 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 		      struct hr_buffer *out)
 {
 	const struct text_column *c = &t->columns[i];
-	unsigned have = characters(text), room = have < c->width ? c->width - have : 0;
+	unsigned have = (unsigned)hr_text_cells(text), room = have < c->width ? c->width - have : 0;
 
 	if (i > 0)
 		repeat(out, " ", GAP);
@@ -201,7 +187,7 @@ static void text_table_measure(struct hr_text_table *t)
 {
 	for (size_t k = 0; k < t->n_cells; k++) {
 		struct text_column *c = &t->columns[k % t->n_columns];
-		unsigned have = characters(t->cells[k]);
+		unsigned have = (unsigned)hr_text_cells(t->cells[k]);
 
 		if (have > c->whole)
 			c->whole = have;
@@ -249,7 +235,7 @@ static void add_line(const struct hr_text_table *t, unsigned i, const char *text
 		hr_buffer_add(out, "\n", 1);
 	}
 	hr_buffer_add(out, name, strlen(name));
-	repeat(out, " ", t->widest_name - characters(name) + GAP);
+	repeat(out, " ", t->widest_name - (unsigned)hr_text_cells(name) + GAP);
 	hr_buffer_add(out, text, strlen(text));
 	hr_buffer_add(out, "\n", 1);
 }

@@ -13,7 +13,7 @@
 
 struct hr_text_table;
 
-/* `terminal`: its width in characters; 0: cut nothing. Returns 0 or -ENOMEM. */
+/* `terminal`: its width in cells; 0: cut nothing. Returns 0 or -ENOMEM. */
 int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret);
 void hr_text_table_free(struct hr_text_table *t);
 

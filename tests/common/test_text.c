@@ -106,6 +106,34 @@ static void test_short_paths(void **state)
 	assert_short("", NULL, 5, "");
 }
 
+static void test_cells(void **state)
+{
+	/* two Chinese characters, a combining accent, a zero-width space */
+	static const char text[] = "a\xe4\xb8\xad\xe6\x96\x87"
+				   "e\xcc\x81\xe2\x80\x8b";
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(hr_text_character("a", &bytes), 1);
+	assert_int_equal(hr_text_character(text + 1, &bytes), 2);
+	assert_int_equal(bytes, 3);
+	assert_int_equal(hr_text_character("\xcc\x81", &bytes), 0);
+	assert_int_equal(bytes, 2);
+	assert_int_equal(hr_text_character("\xe2\x80\x8b", &bytes), -1);
+	assert_int_equal(hr_text_character("\xff", &bytes), -1);
+	assert_int_equal(bytes, 1);
+	assert_int_equal(hr_text_character("\xf0\x9f\x99\x82", &bytes), 2);
+	assert_int_equal(hr_text_cells(text), 1 + 2 + 2 + 1 + 0 + 1);
+	assert_int_equal(hr_text_start(text, 2), 1); /* no half of a character */
+	assert_int_equal(hr_text_start(text, 3), 4);
+	assert_int_equal(hr_text_start(text, 6), 10); /* with its accent */
+	assert_string_equal(hr_text_end(text, 3), text + 7);
+	assert_string_equal(hr_text_end(text, 100), text);
+	assert_short("/d/\xe4\xb8\xad\xe4\xb8\xad\xe4\xb8\xad/\xe4\xb8\xad", NULL, 7,
+		     ".../\xe4\xb8\xad");
+	assert_short("/\xe4\xb8\xad/x/y/long-name.txt", NULL, 20, "/\xe4\xb8\xad/...long-name.txt");
+}
+
 static void test_bars(void **state)
 {
 	(void)state;
@@ -151,33 +179,37 @@ static void test_unescape_refuses(void **state)
 	}
 }
 
-static void test_sizes(void **state)
+/* The texts of HR_NUMBERS, which the other languages print, too */
+static void test_numbers(void **state)
 {
+	FILE *in = fopen(HR_NUMBERS, "re");
+	unsigned long long value;
+	char line[256], what[16], want[32];
+	unsigned n = 0;
+
 	(void)state;
-	assert_string_equal(hr_text_size(0).s, "0 B");
-	assert_string_equal(hr_text_size(1023).s, "1023 B");
-	assert_string_equal(hr_text_size(1536).s, "1.50 KiB");
-	assert_string_equal(hr_text_size(1048575).s, "1.00 MiB");
-	assert_string_equal(hr_text_size(UINT64_C(123) << 30).s, "123 GiB");
+	assert_non_null(in);
+	while (fgets(line, sizeof(line), in)) {
+		struct hr_human found;
+
+		if (line[0] == '#')
+			continue;
+		assert_int_equal(sscanf(line, "%15s\t%llu\t%31[^\n]", what, &value, want), 3);
+		if (strcmp(what, "size") == 0)
+			found = hr_text_size(value);
+		else if (strcmp(what, "duration") == 0)
+			found = hr_text_duration(value);
+		else
+			found = hr_text_count(value);
+		assert_string_equal(found.s, want);
+		n++;
+	}
+	assert_true(n >= 60);
+	fclose(in);
 	assert_string_equal(hr_text_size(UINT64_MAX).s, "16.0 EiB");
-	assert_string_equal(hr_text_count(0).s, "0");
-	assert_string_equal(hr_text_count(999).s, "999");
-	assert_string_equal(hr_text_count(1234567).s, "1,234,567");
 	assert_string_equal(hr_text_count(UINT64_MAX).s, "18,446,744,073,709,551,615");
 	assert_string_equal(hr_text_percent(1, 3).s, "33.3 %");
 	assert_string_equal(hr_text_percent(0, 0).s, "-");
-}
-
-static void test_durations(void **state)
-{
-	(void)state;
-	assert_string_equal(hr_text_duration(0).s, "0 s");
-	assert_string_equal(hr_text_duration(999).s, "999 ns");
-	assert_string_equal(hr_text_duration(1500).s, "1.50 us");
-	assert_string_equal(hr_text_duration(999600).s, "1.00 ms");
-	assert_string_equal(hr_text_duration(12300000000).s, "12.3 s");
-	assert_string_equal(hr_text_duration(123400000000).s, "2 min 03 s");
-	assert_string_equal(hr_text_duration(UINT64_C(3725000000000)).s, "1 h 02 min");
 	assert_string_equal(hr_text_date(UINT64_C(1700000045000000000)).s, "2023-11-14 22:14 UTC");
 }
 
@@ -269,8 +301,8 @@ int main(void)
 	    cmocka_unit_test(test_bars),
 	    cmocka_unit_test(test_escape_never_splits),
 	    cmocka_unit_test(test_unescape_refuses),
-	    cmocka_unit_test(test_sizes),
-	    cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_cells),
+	    cmocka_unit_test(test_numbers),
 	    cmocka_unit_test(test_parsing),
 	    cmocka_unit_test(test_json),
 	};

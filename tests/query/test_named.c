@@ -560,6 +560,32 @@ static void many_values_are_counted(void **state)
 	fixture_remove(store);
 }
 
+/* The macros print the numbers of tests/common/numbers.txt as common/text.h does. */
+static void macros_print_numbers(void **state)
+{
+	FILE *in = fopen(HR_NUMBERS, "re");
+	char line[256], what[16], value[24], text[32];
+	unsigned n = 0;
+
+	(void)state;
+	assert_non_null(in);
+	while (fgets(line, sizeof(line), in)) {
+		char *sql, *want;
+
+		if (sscanf(line, "%15[sd]%*[a-z]", what) != 1) /* a comment, or a count */
+			continue;
+		assert_int_equal(sscanf(line, "%15s\t%23s\t%31[^\n]", what, value, text), 3);
+		assert_true(asprintf(&sql, "SELECT hr_%s(%s)", what, value) > 0);
+		assert_true(asprintf(&want, "%s\n", text) > 0);
+		fixture_expect(&fix, sql, want);
+		free(sql);
+		free(want);
+		n++;
+	}
+	assert_true(n >= 50);
+	fclose(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -577,6 +603,7 @@ int main(void)
 	    cmocka_unit_test(a_level_without_an_end_is_noted),
 	    cmocka_unit_test(relative_paths_are_of_this_folder),
 	    cmocka_unit_test(absent_values_are_named),
+	    cmocka_unit_test(macros_print_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

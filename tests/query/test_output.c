@@ -217,6 +217,31 @@ static void tables_fit_the_terminal(void **state)
 	expect(HR_OUTPUT_TABLE, 5, "SELECT 12345678 AS n, 1 AS m" FROM_SIX,
 	       "       n\n--------\n" SIX(
 		   "12345678\n") "(no room for m: a wider terminal or --format list shows them)\n");
+	/* A Chinese character takes two cells. */
+	expect(HR_OUTPUT_TABLE, 0, "SELECT '\u6570\u636e' AS t, 1 AS n UNION ALL SELECT 'ab', 22",
+	       "t      n\n----  --\n\u6570\u636e   1\nab    22\n");
+	expect(HR_OUTPUT_TABLE, 15, "SELECT repeat('\u6570', 8) AS t, 12345 AS n" FROM_SIX,
+	       "t             n\n--------  -----\n" SIX("\u6570\u6570...   12345\n"));
+}
+
+/* The first 1,000 rows determine the widths. No cell of a later row is cut to another number. */
+static void later_rows_are_cut(void **state)
+{
+	char *text;
+	size_t bytes;
+	FILE *file = open_memstream(&text, &bytes);
+
+	(void)state;
+	fputs("t    i\n-  ---\n", file);
+	for (unsigned i = 0; i < 1000; i++)
+		fprintf(file, "a  %3u\n", i);
+	fputs(".  ...\n", file);
+	fclose(file);
+	expect(HR_OUTPUT_TABLE, 40,
+	       "SELECT CASE WHEN i < 1000 THEN 'a' ELSE 'abcdef' END AS t, i FROM range(1001) r(i)"
+	       " ORDER BY i",
+	       text);
+	free(text);
 }
 
 static void lists_have_a_line_for_each_cell(void **state)
@@ -394,6 +419,7 @@ int main(void)
 	    cmocka_unit_test(plans_are_printed_as_they_are),
 	    cmocka_unit_test(tables_have_human_precision),
 	    cmocka_unit_test(tables_fit_the_terminal),
+	    cmocka_unit_test(later_rows_are_cut),
 	    cmocka_unit_test(lists_have_a_line_for_each_cell),
 	    cmocka_unit_test(text_wraps_below_its_label),
 	    cmocka_unit_test(names_determine_units),

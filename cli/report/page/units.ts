@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for people, by the rules of common/text.h: three digits and a unit.
 
-const digits = (value: number): string => (value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2));
+// Three digits. printf of C rounds ties to an even digit, toFixed up.
+function digits(value: number): string {
+  const decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  const scale = 10 ** decimals;
+  const even = Math.floor(value * scale);
+  const tie = Math.abs((value * 2 ** (decimals + 1)) % 2) === 1;
+  return (tie && even % 2 === 0 ? even / scale : value).toFixed(decimals);
+}
 
 export function duration(ns: number): string {
+  const whole = Math.round(ns);
+  if (whole === 0) return "0 s";
+  if (whole < 1000) return `${whole} ns`;
   if (ns < 999_500) return `${digits(ns / 1e3)} us`;
   if (ns < 999_500_000) return `${digits(ns / 1e6)} ms`;
   if (ns < 995e8) return `${digits(ns / 1e9)} s`;
@@ -13,13 +23,12 @@ export function duration(ns: number): string {
 }
 
 export function bytes(n: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  if (n < 1024) return `${n.toFixed(0)} B`;
+  const units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   let unit = 0;
-  while (n >= 999.5 && unit + 1 < units.length) {
-    n /= 1024;
-    unit++;
-  }
-  return unit === 0 ? `${n.toFixed(0)} B` : `${digits(n)} ${units[unit]}`;
+  n /= 1024;
+  for (; n >= 1023.5 && unit + 1 < units.length; unit++) n /= 1024;
+  return `${digits(n)} ${units[unit]}`;
 }
 
 export const count = (n: number): string => n.toLocaleString("en-US");
