@@ -137,8 +137,16 @@ int hr_option_next(struct hr_options *o)
 		}
 		rest = o->argv[o->next++];
 	}
-	o->value = rest;
-	return option->id;
+	o->value = option->id == HR_OPTION_JSON ? "json" : rest;
+	if (option->id == HR_OPTION_FORMAT &&
+	    hr_option_word(option->name, option->values, o->value) < 0)
+		return HR_OPTION_BAD;
+	return option->id == HR_OPTION_JSON ? HR_OPTION_FORMAT : option->id;
+}
+
+bool hr_option_is_json(const struct hr_options *o)
+{
+	return strcmp(o->value, "json") == 0;
 }
 
 int hr_option_wrong(const char *name, const char *expected, const char *value)

@@ -64,13 +64,25 @@ struct hr_options {
 	const char *value; /* argument of the last option */
 };
 
-enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2 };
+enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2, HR_OPTION_JSON = 'j', HR_OPTION_FORMAT = 1024 };
+
+/*
+ * The options of a command that prints an answer: --format with one of the words, of which the
+ * first is the default, and --json or -j.
+ */
+#define HR_OPTIONS_FORMAT(words)                                                                   \
+	{"format", HR_OPTION_FORMAT, "FORMAT", "one of: " words " (default: the first)", words},   \
+	{                                                                                          \
+		"json", HR_OPTION_JSON, NULL, "the same as --format json", NULL                    \
+	}
 
 /*
  * Returns the next option's id; HR_OPTION_END at the first operand or after `--`; HR_OPTION_BAD
- * after reporting a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE.
+ * after reporting a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE. For --format
+ * and --json, returns HR_OPTION_FORMAT with a valid word as the value.
  */
 int hr_option_next(struct hr_options *o);
+bool hr_option_is_json(const struct hr_options *o);
 
 /* Returns whether the option needs an argument. */
 bool hr_option_needs_value(const struct hr_option *o);

@@ -272,7 +272,7 @@ static void write_object(struct hr_json *j, const struct hr_alert_view *v, const
 	char id[24];
 
 	snprintf(id, sizeof(id), "%llx", (unsigned long long)x->id);
-	hr_json_object(j, NULL);
+	hr_json_document(j, "headrace-alert/1");
 	hr_json_string(j, "text", sentence);
 	hr_json_string(j, "next", next);
 	hr_json_string(j, "state", x->state == HR_ALERT_OVER ? "resolved" : "firing");

@@ -147,7 +147,7 @@ void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet)
 
 	hr_json_init(&j, out);
 	j.line = true;
-	hr_json_object(&j, NULL);
+	hr_json_document(&j, "headrace-fleet/1");
 	put_text(&j, "software", fleet->software);
 	hr_json_uint(&j, "real_ns", fleet->real_ns);
 	hr_json_uint(&j, "connected_nodes", fleet->nodes);

@@ -132,6 +132,8 @@ struct hr_json {
 };
 
 void hr_json_init(struct hr_json *j, FILE *out);
+/* Begins the outermost object. `schema`: its name and version (docs/json.md), "headrace-ls/1". */
+void hr_json_document(struct hr_json *j, const char *schema);
 void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);
 /* Ends the innermost object or array. After the outermost one, writes a line end. */

@@ -11,6 +11,12 @@ void hr_json_init(struct hr_json *j, FILE *out)
 	*j = (struct hr_json){.out = out, .first = true};
 }
 
+void hr_json_document(struct hr_json *j, const char *schema)
+{
+	hr_json_object(j, NULL);
+	hr_json_string(j, "schema", schema);
+}
+
 static void put_quoted(FILE *out, const char *text)
 {
 	putc('"', out);

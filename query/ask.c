@@ -24,7 +24,7 @@ struct hr_asking {
 	atomic_bool interrupted;
 };
 
-static const char *const format_names[] = {"table", "list", "json", "csv", "arrow", "parquet"};
+static const char *const format_names[] = {"text", "list", "json", "csv", "arrow", "parquet"};
 
 const char *hr_ask_format_name(enum hr_ask_format format)
 {
@@ -303,7 +303,7 @@ static enum hr_ask_status answer_parquet(struct hr_asking *s)
 /* Whether the answer is the formatted table of a named query. */
 static bool is_shown(const struct hr_ask *a)
 {
-	return a->format == HR_FORMAT_TABLE && hr_named_find(a->question->named.name) != NULL &&
+	return a->format == HR_FORMAT_TEXT && hr_named_find(a->question->named.name) != NULL &&
 	       hr_shown_has(&a->question->named);
 }
 
@@ -319,7 +319,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 {
 	const struct hr_question *question = s->a->question;
 	static const enum hr_output_format formats[] = {
-	    [HR_FORMAT_TABLE] = HR_OUTPUT_TABLE,
+	    [HR_FORMAT_TEXT] = HR_OUTPUT_TABLE,
 	    [HR_FORMAT_LIST] = HR_OUTPUT_LIST,
 	    [HR_FORMAT_JSON] = HR_OUTPUT_JSON,
 	    [HR_FORMAT_CSV] = HR_OUTPUT_CSV,
@@ -328,7 +328,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	struct hr_query_sink sink;
 	struct hr_output *out;
 	char *error = NULL;
-	enum hr_output_format format = question->args.text && s->a->format == HR_FORMAT_TABLE
+	enum hr_output_format format = question->args.text && s->a->format == HR_FORMAT_TEXT
 					   ? HR_OUTPUT_TEXT
 					   : formats[s->a->format];
 	int err = hr_output_new(format, to, s->a->style.width, &out);

@@ -28,7 +28,7 @@ enum hr_ask_status {
 };
 
 enum hr_ask_format {
-	HR_FORMAT_TABLE,
+	HR_FORMAT_TEXT,
 	HR_FORMAT_LIST,
 	HR_FORMAT_JSON,
 	HR_FORMAT_CSV,

@@ -13,16 +13,15 @@
 #include "cli/compare/compare.h"
 #include "common/outfile.h"
 
-enum { OPT_FAIL_ON = 256, OPT_FORMAT };
+enum { OPT_FAIL_ON = 256 };
 
-#define FORMATS	    "text json markdown junit"
 #define EXIT_FAILED 3 /* a condition of --fail-on holds */
 
 const struct hr_option hr_compare_option_table[] = {
     {"fail-on", OPT_FAIL_ON, "CONDITION",
      "exit with status 3 if the condition holds, for example 'input_wait > +5%'; may be repeated",
      HR_VALUES_OTHER},
-    {"format", OPT_FORMAT, "FORMAT", "the format of the answer: " FORMATS, FORMATS},
+    HR_OPTIONS_FORMAT("text json markdown junit"),
     {"output", 'o', "FILE", "write the answer to FILE (default: standard output)", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -39,7 +38,7 @@ struct compare_request {
 	size_t n_gates;
 };
 
-static bool take_format(struct compare_request *r, const char *name)
+static void take_format(struct compare_request *r, const char *name)
 {
 	static const struct {
 		const char *name;
@@ -50,11 +49,8 @@ static bool take_format(struct compare_request *r, const char *name)
 		       {"junit", hr_compare_junit}};
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
-		if (strcmp(formats[i].name, name) == 0) {
+		if (strcmp(formats[i].name, name) == 0)
 			r->write = formats[i].write;
-			return true;
-		}
-	return hr_option_wrong_word("format", FORMATS, name) == 0;
 }
 
 static bool take_gate(struct compare_request *r, const char *text)
@@ -99,8 +95,8 @@ static int take_arguments(struct hr_options *o, struct compare_request *r, int *
 		case OPT_FAIL_ON:
 			ok = take_gate(r, o->value);
 			break;
-		case OPT_FORMAT:
-			ok = take_format(r, o->value);
+		case HR_OPTION_FORMAT:
+			take_format(r, o->value);
 			break;
 		case 'o':
 			r->output = strcmp(o->value, "-") == 0 ? NULL : o->value;

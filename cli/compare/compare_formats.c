@@ -149,7 +149,7 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	struct hr_json j;
 
 	hr_json_init(&j, to);
-	hr_json_object(&j, NULL);
+	hr_json_document(&j, "headrace-compare/1");
 	hr_json_string(&j, "verdict", verdict);
 	put_runs(&j, "a", &a->runs[HR_COMPARE_A]);
 	put_runs(&j, "b", &a->runs[HR_COMPARE_B]);

@@ -50,7 +50,7 @@ struct report {
 static const char *const health_names[] = {"ok", "warn", "fail"};
 
 const struct hr_option hr_doctor_option_table[] = {
-    {"json", 'j', NULL, "print JSON", NULL},
+    HR_OPTIONS_FORMAT("text json"),
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -83,7 +83,7 @@ static void print_json(const struct report *report)
 	struct hr_json j;
 
 	hr_json_init(&j, stdout);
-	hr_json_object(&j, NULL);
+	hr_json_document(&j, "headrace-doctor/1");
 	hr_json_bool(&j, "ok", !report->failed);
 	hr_json_array(&j, "checks");
 	for (const struct row *row = report->rows; row < report->rows + report->n; row++) {
@@ -209,7 +209,7 @@ int hr_doctor_main(int argc, char **argv)
 			return HR_EXIT_USAGE;
 		if (id == 'h')
 			return hr_command_help("doctor");
-		json = true;
+		json = hr_option_is_json(&options);
 	}
 	if (argc - options.next > 1) {
 		hr_report("too many operands: at most one STORE" HR_HINT "headrace doctor "

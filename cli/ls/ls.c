@@ -20,7 +20,7 @@
 #define EVENTS_MAX 10000000u
 
 const struct hr_option hr_ls_option_table[] = {
-    {"json", 'j', NULL, "print JSON", NULL},
+    HR_OPTIONS_FORMAT("text json"),
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -79,7 +79,8 @@ static void print_json(const struct ls *ls)
 	struct hr_json j;
 
 	hr_json_init(&j, stdout);
-	hr_json_array(&j, NULL);
+	hr_json_document(&j, "headrace-ls/1");
+	hr_json_array(&j, "stores");
 	for (size_t i = 0; i < ls->n; i++) {
 		const struct hr_ls_row *row = &ls->rows[i];
 
@@ -98,6 +99,7 @@ static void print_json(const struct ls *ls)
 		hr_json_uint(&j, "bytes", row->bytes);
 		hr_json_end(&j);
 	}
+	hr_json_end(&j);
 	hr_json_end(&j);
 }
 
@@ -146,8 +148,8 @@ int hr_ls_main(int argc, char **argv)
 		id = hr_option_next(&o);
 		if (id == 'h')
 			return hr_command_help("ls");
-		if (id == 'j')
-			json = true;
+		if (id == HR_OPTION_FORMAT)
+			json = hr_option_is_json(&o);
 		else if (id == HR_OPTION_BAD)
 			status = HR_EXIT_USAGE;
 		else if (o.next < argc && ++folders > 0)

@@ -15,20 +15,9 @@
 #include "model/extrap_file.h"
 #include "query/ask.h"
 
-enum {
-	OPT_OVER = 256,
-	OPT_AT,
-	OPT_REGION,
-	OPT_METRIC,
-	OPT_SPACE,
-	OPT_CORES,
-	OPT_FORMAT,
-	OPT_TO,
-	OPT_PAGE
-};
+enum { OPT_OVER = 256, OPT_AT, OPT_REGION, OPT_METRIC, OPT_SPACE, OPT_CORES, OPT_TO, OPT_PAGE };
 
 #define SPACES	"default negative no-logs"
-#define FORMATS "table json csv"
 #define TARGETS "extrap-text extrap-jsonl"
 
 const struct hr_option hr_model_option_table[] = {
@@ -45,7 +34,7 @@ const struct hr_option hr_model_option_table[] = {
      "no-logs (19)",
      SPACES},
     {"cores", OPT_CORES, "N", "cores of each process, for the cost (default: 1)", HR_VALUES_OTHER},
-    {"format", OPT_FORMAT, "FORMAT", "table (default), json or csv", FORMATS},
+    HR_OPTIONS_FORMAT("text json csv"),
     {"to", OPT_TO, "FORMAT",
      "write the measurements as a file for Extra-P, and make no model: extrap-text or extrap-jsonl",
      TARGETS},
@@ -57,7 +46,7 @@ const struct hr_option hr_model_option_table[] = {
 
 struct model_arguments {
 	struct hr_model_request model;
-	const char *format; /* a word of FORMATS */
+	const char *format; /* "text", "json" or "csv" */
 	const char *to;	    /* a word of TARGETS; NULL: make models */
 	const char *output; /* NULL: standard output */
 	const char *page;   /* file of the page; NULL: none */
@@ -93,8 +82,7 @@ static int value_take(struct model_arguments *r, int id, const char *value)
 		    r->model.cores <= 0)
 			return hr_option_wrong("cores", "a number above 0", value);
 		break;
-	case OPT_FORMAT:
-		index = hr_option_word("format", FORMATS, value);
+	case HR_OPTION_FORMAT:
 		r->format = value;
 		break;
 	case OPT_TO:
@@ -273,7 +261,7 @@ int hr_model_main(int argc, char **argv)
 {
 	struct hr_options o = {
 	    .table = hr_model_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct model_arguments r = {.format = "table",
+	struct model_arguments r = {.format = "text",
 				    .files = calloc((size_t)argc + 1, sizeof(*r.files)),
 				    .model.cores = 1};
 	struct hr_model_input input = {0};

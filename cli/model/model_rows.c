@@ -146,9 +146,11 @@ void hr_model_print_json(const struct hr_model_answers *a, FILE *out)
 	struct hr_json j;
 
 	hr_json_init(&j, out);
-	hr_json_array(&j, NULL);
+	hr_json_document(&j, "headrace-model/1");
+	hr_json_array(&j, "models");
 	for (size_t i = 0; i < a->n; i++)
 		answer_put(&j, a, &a->list[i]);
+	hr_json_end(&j);
 	hr_json_end(&j);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headrace diagnose, headrace what-if: `headrace query` with the named queries `diagnosis` and
- * `forecast` (text), or `diagnose` and `what-if` (JSON).
+ * `forecast` (text), or `diagnose` and `what-if` (other formats).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "cli/query/query.h"
 #include "cli/stores.h"
 
-enum { OPT_JOB = 256, OPT_JSON, OPT_TOP, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
+enum { OPT_JOB = 256, OPT_TOP, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
 
 const struct hr_option hr_diagnose_option_table[] = {
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
@@ -23,7 +23,7 @@ const struct hr_option hr_diagnose_option_table[] = {
     {"to", OPT_TO, "SECONDS", "skip what comes after SECONDS; -N: skip the last N seconds",
      HR_VALUES_OTHER},
     {"top", OPT_TOP, "N", "at most N causes of each job (default: 5)", HR_VALUES_OTHER},
-    {"json", OPT_JSON, NULL, "print JSON instead of text", NULL},
+    HR_OPTIONS_FORMAT("text json csv"),
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -32,7 +32,7 @@ const struct hr_option hr_what_if_option_table[] = {
     {"best", OPT_BEST, NULL, "find the fewest workers with a time within 3 % of the shortest",
      NULL},
     {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
-    {"json", OPT_JSON, NULL, "print JSON instead of text", NULL},
+    HR_OPTIONS_FORMAT("text json csv"),
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -110,10 +110,15 @@ static bool take_setting(struct words *w, char *word)
 	return true;
 }
 
-/* `json`: the query for --json. Returns 0 to continue, or 1 to end with *ret_status. */
-static int take_arguments(struct hr_options *o, struct words *w, const char *command,
-			  const char *json, int *ret_status)
+/*
+ * `query` is the query for text, `rows` that for other formats. Returns 0 to continue, or 1 to end
+ * with *ret_status.
+ */
+static int take_arguments(struct hr_options *o, struct words *w, const char *query,
+			  const char *rows, int *ret_status)
 {
+	bool text;
+
 	*ret_status = HR_EXIT_USAGE;
 	for (;;) {
 		int id = hr_option_next(o);
@@ -145,12 +150,13 @@ static int take_arguments(struct hr_options *o, struct words *w, const char *com
 		case OPT_BEST:
 			add_word(w, "best=true");
 			break;
-		case OPT_JSON:
-			w->request.format = HR_FORMAT_JSON;
-			w->request.words[0] = (char *)json;
+		case HR_OPTION_FORMAT:
+			hr_ask_format(o->value, &w->request.format);
+			text = w->request.format == HR_FORMAT_TEXT;
+			w->request.words[0] = (char *)(text ? query : rows);
 			break;
 		case 'h':
-			*ret_status = hr_command_help(command);
+			*ret_status = hr_command_help(rows);
 			return 1;
 		default:
 			return 1;
@@ -177,7 +183,7 @@ int hr_diagnose_main(int argc, char **argv)
 	int status = EXIT_FAILURE;
 
 	if (words_init(&w, argc, "diagnosis") &&
-	    take_arguments(&o, &w, "diagnose", "diagnose", &status) == 0) {
+	    take_arguments(&o, &w, "diagnosis", "diagnose", &status) == 0) {
 		for (int i = 0; i < w.n_given; i++)
 			add_word(&w, w.given[i]);
 		status = hr_query_answer(&w.request);
@@ -194,7 +200,7 @@ int hr_what_if_main(int argc, char **argv)
 	int status = EXIT_FAILURE;
 
 	if (words_init(&w, argc, "forecast") &&
-	    take_arguments(&o, &w, "what-if", "what-if", &status) == 0) {
+	    take_arguments(&o, &w, "forecast", "what-if", &status) == 0) {
 		if (w.request.n_words > 1) {
 			status = hr_query_answer(&w.request);
 		} else {

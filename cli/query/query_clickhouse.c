@@ -217,8 +217,10 @@ int hr_query_fleet(const struct hr_query_request *r, const char *address)
 		hr_report("%s", error ? error : "out of memory");
 		status = HR_EXIT_USAGE;
 	} else if (r->n_words == 0) {
-		printf("Ask about all jobs (or about one of them with --job JOB, as a store):\n\n");
-		hr_request_list(hr_fleet_queries);
+		if (r->format != HR_FORMAT_JSON)
+			printf("Ask about all jobs (or about one of them with --job JOB, as a "
+			       "store):\n\n");
+		hr_request_list(hr_fleet_queries, r->format);
 	} else {
 		status = make_statement(r, address, &sql);
 	}

@@ -18,7 +18,6 @@ enum {
 	OPT_LIST,
 	OPT_MEMORY,
 	OPT_THREADS,
-	OPT_FORMAT,
 	OPT_JOB,
 	OPT_TIME,
 	OPT_PROGRESS,
@@ -26,12 +25,9 @@ enum {
 	OPT_RAW
 };
 
-#define FORMATS "table list json csv arrow parquet"
-
 const struct hr_option hr_query_option_table[] = {
     {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
-    {"format", OPT_FORMAT, "FORMAT",
-     "table (default), list, json, csv, arrow (a stream) or parquet", FORMATS},
+    HR_OPTIONS_FORMAT("text list json csv arrow parquet"),
     {"all-columns", OPT_ALL_COLUMNS, NULL,
      "show all columns of a named query (default: the most important)", NULL},
     {"raw", OPT_RAW, NULL, "show all rows of a named query, and numbers without units", NULL},
@@ -72,9 +68,29 @@ static void list_query(const char *name, const char *about, size_t n)
 	printf("%-10s  %.*s\n", name, (int)n, about);
 }
 
-void hr_request_list(const struct hr_named *list)
+void hr_request_list(const struct hr_named *list, enum hr_ask_format format)
 {
-	each_topic(list, list_query);
+	struct hr_json j;
+
+	if (format != HR_FORMAT_JSON) {
+		each_topic(list, list_query);
+		return;
+	}
+	hr_json_init(&j, stdout);
+	hr_json_document(&j, "headrace-queries/1");
+	hr_json_array(&j, "queries");
+	for (const struct hr_named *q = list; q->name != NULL; q++) {
+		const char *about;
+		size_t n;
+
+		hr_named_about(q, &about, &n);
+		hr_json_object(&j, NULL);
+		hr_json_string(&j, "name", q->name);
+		hr_json_path(&j, "about", about, n);
+		hr_json_end(&j);
+	}
+	hr_json_end(&j);
+	hr_json_end(&j);
 }
 
 static void report_line(void *self, const char *text)
@@ -109,10 +125,9 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 	case OPT_JOB:
 		r->job = value;
 		return 0;
-	case OPT_FORMAT:
-		return hr_ask_format(value, &r->format)
-			   ? 0
-			   : -hr_option_wrong_word("format", FORMATS, value);
+	case HR_OPTION_FORMAT:
+		hr_ask_format(value, &r->format);
+		return 0;
 	case 'o':
 		r->output = value;
 		return 0;
@@ -139,9 +154,8 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 		r->style.raw = true;
 		return 0;
 	case OPT_LIST:
-		hr_request_list(hr_named_list);
-		*ret_status = EXIT_SUCCESS;
-		return 1;
+		r->list = true;
+		return 0;
 	case OPT_EXPLAIN:
 		*ret_status = query_request_explain(value);
 		return 1;
@@ -169,8 +183,12 @@ static int query_request_parse(struct hr_query_request *r, int argc, char **argv
 		int id = is_comment(argv[o.next]) ? HR_OPTION_END : hr_option_next(&o);
 
 		if (id == HR_OPTION_END) {
+			if (o.next >= argc && r->list) {
+				hr_request_list(hr_named_list, r->format);
+				*ret_status = EXIT_SUCCESS;
+			}
 			if (o.next >= argc)
-				return 0;
+				return r->list;
 			r->words[r->n_words++] = argv[o.next++];
 		} else if (query_request_take_option(r, id, o.value, ret_status) != 0) {
 			return 1;

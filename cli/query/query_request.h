@@ -37,13 +37,14 @@ struct hr_query_request {
 	size_t n_words;
 	/* The answer is an export with these options, which `words` has, too. NULL: a query. */
 	const struct hr_export_options *export;
+	bool list;	    /* list the named queries instead of an answer */
 	bool without_notes; /* do not print which data the answer lacks */
 	/* the resolved words; empty if only the collector has the NAME */
 	struct hr_question question;
 };
 
-/* Prints the names of queries, and what each answers. */
-void hr_request_list(const struct hr_named *list);
+/* Prints the names of queries, and what each answers, as JSON or as text. */
+void hr_request_list(const struct hr_named *list, enum hr_ask_format format);
 
 /* Reports mistakes in a request to the user. */
 extern const struct hr_sink hr_request_messages;

@@ -19,7 +19,7 @@
 #include "common/text.h"
 #include "net/address.h"
 
-enum { OPT_JOB = 256, OPT_JSON, OPT_SERVE, OPT_PORT };
+enum { OPT_JOB = 256, OPT_SERVE, OPT_PORT };
 
 const struct hr_option hr_report_option_table[] = {
     {"job", OPT_JOB, "JOB", "show this job (default: the newest one)", HR_VALUES_OTHER},
@@ -28,7 +28,7 @@ const struct hr_option hr_report_option_table[] = {
     {"serve", OPT_SERVE, NULL, "show the page in a browser of this machine, instead of a file",
      NULL},
     {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
-    {"json", OPT_JSON, NULL, "print the content of the page as JSON, and write no file", NULL},
+    HR_OPTIONS_FORMAT("html json"),
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
 };
@@ -63,8 +63,8 @@ static int take_arguments(struct hr_options *o, struct report_request *r, int *r
 		case 'o':
 			r->output = o->value;
 			break;
-		case OPT_JSON:
-			r->json = true;
+		case HR_OPTION_FORMAT:
+			r->json = hr_option_is_json(o);
 			break;
 		case OPT_SERVE:
 			r->serve = true;

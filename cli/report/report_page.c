@@ -206,7 +206,7 @@ void hr_report_page_json(const struct hr_report_page *p, FILE *to)
 	struct hr_json json;
 
 	hr_json_init(&json, to);
-	hr_json_object(&json, NULL);
+	hr_json_document(&json, "headrace-report/1");
 	hr_json_string(&json, "verdict", p->verdict);
 	hr_json_raw(&json, "data", p->data);
 	hr_json_end(&json);

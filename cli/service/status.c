@@ -25,7 +25,7 @@ enum { STATUS_OK, STATUS_DEGRADED, STATUS_DOWN };
 enum { OPT_SOCKET = 256 };
 
 const struct hr_option hr_status_option_table[] = {
-    {"json", 'j', NULL, "print JSON", NULL},
+    HR_OPTIONS_FORMAT("text json"),
     {"watch", 'w', NULL, "repeat every second until Ctrl-C", NULL},
     {"socket", OPT_SOCKET, "PATH", "control socket of a service; your own runs are not shown",
      NULL},
@@ -437,7 +437,7 @@ static void print_json(const struct status_view *s, int verdict)
 	struct hr_json j;
 
 	hr_json_init(&j, stdout);
-	hr_json_object(&j, NULL);
+	hr_json_document(&j, "headrace-status/1");
 	hr_json_string(&j, "status", verdicts[verdict]);
 	hr_json_bool(&j, "service", s->node != NULL);
 	hr_json_string(&j, "node", node->node);
@@ -508,7 +508,8 @@ int hr_status_main(int argc, char **argv)
 			return HR_EXIT_USAGE;
 		if (id == 'h')
 			return hr_command_help("status");
-		json = json || id == 'j';
+		if (id == HR_OPTION_FORMAT)
+			json = hr_option_is_json(&o);
 		watch = watch || id == 'w';
 		if (id == OPT_SOCKET)
 			socket = o.value;

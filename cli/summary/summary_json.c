@@ -12,8 +12,6 @@
 #include "common/outfile.h"
 #include "common/text.h"
 
-#define SUMMARY_VERSION 1u
-
 static void put_totals(struct hr_json *j, const char *key, const struct hr_totals *t)
 {
 	hr_json_object(j, key);
@@ -225,8 +223,7 @@ static void put_missing(struct hr_json *j, const struct hr_summary *s)
 
 static void put_summary(struct hr_json *j, const struct hr_summary *s)
 {
-	hr_json_object(j, NULL);
-	hr_json_uint(j, "summary_version", SUMMARY_VERSION);
+	hr_json_document(j, "headrace-summary/1");
 	hr_json_string(j, "store", s->store);
 	hr_json_string(j, "job", s->job);
 	hr_json_string(j, "state", s->state);

@@ -45,7 +45,7 @@ const struct hr_option hr_top_option_table[] = {
     {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
     {"all-columns", OPT_ALL_COLUMNS, NULL,
      "on a wide terminal, also show values since the start of the job", NULL},
-    {"json", 'j', NULL, "print each update as one line of JSON", NULL},
+    HR_OPTIONS_FORMAT("text json"),
     {"web", OPT_WEB, NULL, "show a page with pictures in a browser of this machine", NULL},
     {"socket", OPT_SOCKET, "PATH",
      "search only this control socket (default: service and own runs)", NULL},
@@ -371,8 +371,8 @@ static bool top_set_option(struct top *t, int id, const char *value)
 		if (hr_text_parse_uint(value, UINT32_MAX, &t->count) < 0 || t->count == 0)
 			i = hr_option_wrong("count", "a number above 0", value);
 		break;
-	case 'j':
-		t->json = true;
+	case HR_OPTION_FORMAT:
+		t->json = strcmp(value, "json") == 0;
 		break;
 	case OPT_WEB:
 		t->web = true;

@@ -155,7 +155,7 @@ void hr_top_json(FILE *out, const struct hr_top_display *display)
 
 	hr_json_init(&j, out);
 	j.line = true;
-	hr_json_object(&j, NULL);
+	hr_json_document(&j, "headrace-top/1");
 	hr_json_string(&j, "job", m->job);
 	hr_json_uint(&j, "attempt", m->attempt);
 	hr_json_string(&j, "name", m->name[0] ? m->name : NULL);

@@ -93,7 +93,7 @@ def measure(options, name, terms, noise, folder):
     path = os.path.join(folder, "sets.jsonl")
     write_sets(path, sets)
     models, seconds = run_json([options.headrace, "model", path, "--at", ",".join(f"{n}={TARGET}" for n in NAMES[:len(sets[0][0][0][0])]), "--format", "json"])
-    ours = {int(m["region"]): m["prediction"] for m in models}
+    ours = {int(m["region"]): m["prediction"] for m in models["models"]}
     held = sum(ours[i]["low"] <= truth <= ours[i]["high"] for i, (_, truth) in enumerate(sets))
     line = (f"{name:6} {noise:4g} %  {held / len(sets):8.1%}  "
             f"{errors_text(abs(ours[i]['value'] - truth) / truth for i, (_, truth) in enumerate(sets))}"

@@ -60,7 +60,7 @@ def clock(folder, ranks, n):
 def model(build, stores, largest):
     done = subprocess.run([os.path.join(build, "cli/headrace"), "model", *stores, "--over", "ranks", "--at", f"ranks={largest}", "--format", "json"],
                           check=True, capture_output=True, text=True)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout)["models"]
 
 
 def measured(build, stores, largest):

@@ -56,7 +56,7 @@ class Ls(harness.LiveCase):
             ["HH:MM", "second", "2", "ended", "TIME", "SIZE", "true"],
             ["HH:MM", "first", "ended", "TIME", "SIZE", "train.py"],
         ])
-        rows = {row["store"]: row for row in json.loads(self.ls("--json")[0])}
+        rows = {row["store"]: row for row in json.loads(self.ls("--json")[0])["stores"]}
         self.assertEqual(list(rows), ["./third", "./second", "./first"])
         self.assertEqual({k: rows["./second"][k] for k in ("job", "jobs", "state", "program", "input_wait")},
                          {"job": "second.2", "jobs": 2, "state": "ended", "program": "true", "input_wait": None})
@@ -65,7 +65,7 @@ class Ls(harness.LiveCase):
         self.assertTrue(began_ns <= rows["./first"]["start_ns"] <= time.time_ns())
         later_ns = time.time_ns() + 10**9
         os.utime(f"{self.dir}/second/jobs/second", ns=(later_ns, later_ns))  # the newest job has not the last name
-        self.assertEqual(json.loads(self.ls("--json", "second")[0])[0]["job"], "second")
+        self.assertEqual(json.loads(self.ls("--json", "second")[0])["stores"][0]["job"], "second")
         self.assertEqual(self.lines(self.dir + "/first")[1].split()[1], self.dir + "/first")  # a store by its name
         self.assertEqual(len(self.lines(cwd=self.dir + "/first")), 2)  # this folder is a store
         job, = os.listdir(f"{self.dir}/first/jobs")
@@ -77,7 +77,7 @@ class Ls(harness.LiveCase):
         self.record("true", store="again", job="again")
         began_ns = time.time_ns()
         self.record("false", store="again", job="again")
-        row, = json.loads(self.ls("--json", "again")[0])
+        row, = json.loads(self.ls("--json", "again")[0])["stores"]
         self.assertEqual((row["job"], row["jobs"], row["state"]), ("again", 1, "failed"))
         self.assertTrue(began_ns <= row["start_ns"] <= time.time_ns(), (began_ns, row))
 
@@ -89,7 +89,7 @@ class Ls(harness.LiveCase):
     def test_nothing_to_list(self):
         out, err = self.ls()
         self.assertEqual((out, err.splitlines()[0]), ("", "headrace: no stores, and no running job of yours"))
-        self.assertEqual(self.ls("--json")[0], "[]\n")
+        self.assertEqual(json.loads(self.ls("--json")[0])["stores"], [])
 
     def test_narrow_terminals_and_hostile_names(self):
         name = "headrace-20261125T230716Z-12345"

@@ -91,7 +91,8 @@ MISUSES = (  # command, exit status, message on standard error without "headrace
     ("what-if st cached=lots", 2, "cached must be a size, for example 64GiB or 1MiB, not 'lots'"),
     ("what-if st mount:/a", 2, "mount must be two paths, for example /data=/scratch, not '/a'"),
     # answers
-    ("query st summary --format jsn", 2, "--format must be table, list, json, csv, arrow or parquet, not 'jsn'; did you mean 'json'?"),
+    ("ls --format csv", 2, "--format must be text or json, not 'csv'"),
+    ("query st summary --format jsn", 2, "--format must be text, list, json, csv, arrow or parquet, not 'jsn'; did you mean 'json'?"),
     ("query st summary --format parquet", 2, "--format parquet needs an output file: -o FILE"),
     ("query st summary --threads 1e30", 2, "--threads must be a number from 1 to 4096, not '1e30'"),
     ("query st summary --memory x", 2, "--memory must be a size such as 4GiB, not 'x'"),

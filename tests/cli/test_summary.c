@@ -515,7 +515,7 @@ static void test_json(void **state)
 	text[n] = '\0';
 	fclose(in);
 	unlink(file);
-	assert_non_null(strstr(text, "\"summary_version\": 1,"));
+	assert_non_null(strstr(text, "\"schema\": \"headrace-summary/1\","));
 	assert_non_null(strstr(text, "\"ranks\": \"1 3\","));
 	assert_non_null(strstr(text, "\"operations_lost\": 15,"));
 	assert_non_null(strstr(text, "\"kernel_operations\": 159,"));

@@ -36,6 +36,17 @@ class Usage(harness.Case):
         self.assertEqual(self.headrace("help", "run").stdout, self.headrace("run", "--help").stdout)
         self.assertIn("--json", self.headrace("doctor", "--help").stdout)
 
+    def test_formats(self):
+        """Each command that prints an answer takes --format, and --json for one of its formats."""
+        for command in ("query", "diagnose", "what-if", "compare", "report", "ls", "status", "top", "doctor", "model"):
+            options = self.headrace(command, "--help").stdout
+            self.assertRegex(options, r"--format FORMAT +one of: (text|html) .*json", command)
+            self.assertRegex(options, r"-j, --json +the same as --format json", command)
+        here = {"HEADRACE_RUNTIME": self.dir, "HEADRACE_CONTROL": f"{self.dir}/no.sock"}  # without the runs of other tests
+        for same in (("--json",), ("-j",), ("--format", "json"), ("--format", "text", "--format=json")):
+            self.assertEqual(json.loads(self.headrace("ls", *same, self.dir, env=here).stdout), {"schema": "headrace-ls/1", "stores": []}, same)
+        self.assertEqual(self.headrace("ls", "--json", "--format", "text", self.dir, env=here).stdout, self.headrace("ls", self.dir, env=here).stdout)
+
     def test_mistakes(self):
         self.assert_usage_error(hint="headrace --help")
         self.assert_usage_error("rum", "--", "x", hint="no command 'rum'; did you mean 'run'?")
@@ -235,7 +246,7 @@ class Manual(harness.Case):
     def test_values_in_other_shells(self):
         self.assertRegex(self.generated("zsh"), r"--level=\[.*\]:LEVEL:\( trace counters\)'")
         self.assertRegex(self.generated("zsh"), r"--explain=\[.*\]:NAME:\( .*io-time.*\)'")
-        self.assertIn("-l format -x -a ' table list json csv arrow parquet' -d", self.generated("fish"))
+        self.assertIn("-l format -x -a ' text list json csv arrow parquet' -d", self.generated("fish"))
 
     def test_other_shells_can_read_theirs(self):
         for shell in ("zsh", "fish"):

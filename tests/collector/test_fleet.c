@@ -202,7 +202,8 @@ static void works(struct hr_fleet_stream *s, uint64_t n, uint64_t at_ms)
 static void every_field(void **state)
 {
 	static const char expected[] =
-	    "{\"software\": \"\", \"real_ns\": 0, \"connected_nodes\": 0, "
+	    "{\"schema\": \"headrace-fleet/1\", \"software\": \"\", \"real_ns\": 0, "
+	    "\"connected_nodes\": 0, "
 	    "\"connected_streams\": 0, \"jobs_total\": 2, \"training_loops\": 6, "
 	    "\"waiting_loops\": 1.5, \"stuck_total\": 6, \"metadata_per_s\": 20, "
 	    "\"reads_per_s\": 200, \"writes_per_s\": 2000, \"bytes_read_per_s\": 20000, "

@@ -50,7 +50,7 @@ def our_models(kind, path):
     over = ",".join(NAMES[:model_sets.parameters_of(kind)])
     done = subprocess.run([HEADRACE, "model", path, "--space", space_of(kind), "--over", over, "--format", "json"],
                           capture_output=True, text=True, check=True)
-    return {model["region"]: model for model in json.loads(done.stdout)}
+    return {model["region"]: model for model in json.loads(done.stdout)["models"]}
 
 
 def products_of(model):

@@ -38,7 +38,7 @@ class Model(unittest.TestCase):
         return done.stdout, done.stderr
 
     def models(self, *words):
-        return json.loads(self.model(*words, "--format", "json")[0])
+        return json.loads(self.model(*words, "--format", "json")[0])["models"]
 
     def test_answer_first(self):
         self.file("a.txt", text_file([5 + 0.25 * p ** 0.5 for p in POINTS]) +
@@ -148,7 +148,7 @@ class Model(unittest.TestCase):
         for words, status, message in (
                 ((), 2, "no stores and no file with measurements"),
                 (("a.txt", "--space", "negativ"), 2, "did you mean 'negative'?"),
-                (("a.txt", "--format", "xml"), 2, "--format must be table, json or csv"),
+                (("a.txt", "--format", "xml"), 2, "--format must be text, json or csv"),
                 (("a.txt", "--to", "x"), 2, "--to must be extrap-text or extrap-jsonl"),
                 (("a.txt", "-o", "x"), 2, "--output needs --to"),
                 (("a.txt", "--at", "rank=2"), 2, "--at: the measurements have no parameter 'rank'; did you mean 'ranks'?"),

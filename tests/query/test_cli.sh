@@ -119,6 +119,9 @@ says err 'no jobs yet in' "an empty store"
 query --list
 check $? 0 "--list"
 says out '^io-time ' "--list"
+query --list --json
+check $? 0 "--list --json"
+says out '"name": "io-time"' "--list --json"
 query --explain slow
 check $? 0 "--explain"
 says out 'ORDER BY dur_ns DESC' "--explain"
