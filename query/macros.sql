@@ -65,9 +65,13 @@ CREATE MACRO hr_because(about) AS TABLE
                        format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns, NULL)), ''))]) AS line
         FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
               FROM hr_findings()
-              WHERE cause <> 'nothing' AND CASE about WHEN 'waits' THEN cause = 'no_workers' OR starts_with(meaning, 'the training waits for') ELSE true END)
+              WHERE cause <> 'nothing' AND (about <> 'waits' OR (is_wait = 1 AND cause <> 'worker_start')))
         WHERE nth = 1)
     WHERE line IS NOT NULL; -- a finding may have no action
+
+-- Whether a region has the number of a DataLoader in its args
+CREATE MACRO hr_of_loader(args) AS
+    CASE WHEN contains(args, '"loader"') THEN try_cast(json_extract(try_cast(args AS JSON), '$.loader') AS BIGINT) IS NOT NULL ELSE false END;
 
 -- Why a job has no waits, steps or epochs: marks that could not be made, or none. how: what of headrace.h marks them
 CREATE MACRO hr_unmarked(how) AS

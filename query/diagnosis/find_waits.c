@@ -508,6 +508,8 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 	} else {
 		f->action = hr__finding_text(j, "%s, or %s", f->action, read_instead);
 	}
+	if (f->gain_low < 0.01 * f->wall)
+		f->gain_note = "how the storage reacts to more page faults at a time is not known";
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers wait for pages");
 }
 

@@ -14,14 +14,17 @@
 #define LEAST_SHARE   0.05
 #define LEAST_SECONDS 0.1
 
+enum { WAIT = 1, ITEM = 2, LOOP = 4, NOTED = 8 }; /* flags of causes.def */
+
 static const struct {
 	const char *name;
 	/* Bits 1 << enum hr_part: the parts whose time this cause explains; 0: unknown. */
 	uint64_t parts;
-	const char *meaning;
+	unsigned flags;
+	const char *meaning, *note;
 } causes[] = {
-#define P(part)				     (UINT64_C(1) << HR_PART_##part)
-#define HR_FOUND(NAME, text, parts, meaning) {text, parts, meaning},
+#define P(part)						  (UINT64_C(1) << HR_PART_##part)
+#define HR_FOUND(NAME, text, parts, flags, meaning, note) {text, parts, flags, meaning, note},
 #include "query/diagnosis/causes.def"
 #undef HR_FOUND
 #undef P
@@ -30,6 +33,11 @@ static const struct {
 const char *hr_finding_name(enum hr_finding_cause cause)
 {
 	return causes[cause].name;
+}
+
+bool hr_finding_is_wait(enum hr_finding_cause cause)
+{
+	return causes[cause].flags & WAIT;
 }
 
 /* ---- the job ---- */
@@ -302,7 +310,7 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 		asked += hr__job_has(j, i) ? j->d->lives.list[i].asked_ns : 0;
 		busy += hr__job_has(j, i) ? j->d->lives.list[i].busy_ns : 0;
 	}
-	if (f->cause > HR_FOUND_WAIT_UNKNOWN && f->cause != HR_FOUND_NOTHING)
+	if (!hr_finding_is_wait(f->cause) && f->cause != HR_FOUND_NOTHING)
 		return;
 	if (f->cause != HR_FOUND_NOTHING && hidden >= LEAST_SHARE * j->wall)
 		add_evidence(j, f,
@@ -319,24 +327,19 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 
 /* ---- the text ---- */
 
-/* Without workers, threads of the training process make the batches. */
+/* Returns the text of a cause, with the words for those who make the batches: {workers|threads}. */
 static const char *meaning_of(struct hr_training_job *j, enum hr_finding_cause cause)
 {
-	static const char *const words[][2] = {
-	    {"its workers", "its threads"}, {"a worker", "a thread"}, {"workers", "its threads"}};
-	const char *text = causes[cause].meaning, *at, *other;
+	bool workers = j->workers > 0 || (j->other_kind && !j->own);
+	const char *text = causes[cause].meaning, *from = strchr(text, '{'), *to, *other;
 
-	if (j->workers > 0 || (j->other_kind && !j->own) || cause >= HR_FOUND_WORKER_START)
+	if (from == NULL)
 		return text;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		at = strstr(text, words[i][0]);
-		if (at == NULL)
-			continue;
-		other = hr__finding_text(j, "%.*s%s%s", (int)(at - text), text, words[i][1],
-					 at + strlen(words[i][0]));
-		return other != NULL ? other : text;
-	}
-	return text;
+	to = strchr(from, '}');
+	other = strchr(from, '|') + 1;
+	return hr__finding_text(j, "%.*s%.*s%s", (int)(from - text), text,
+				(int)(workers ? other - 1 - (from + 1) : to - other),
+				workers ? from + 1 : other, to + 1);
 }
 
 /* ---- the place ---- */
@@ -344,60 +347,27 @@ static const char *meaning_of(struct hr_training_job *j, enum hr_finding_cause c
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */
 static const char *code_of(const struct hr_training_job *j, enum hr_finding_cause cause)
 {
-	switch (cause) {
-	case HR_FOUND_NO_WORKERS:
-	case HR_FOUND_FEW_WORKERS:
-	case HR_FOUND_FEW_CORES:
-	case HR_FOUND_DISTURBED:
-	case HR_FOUND_PREFETCH:
-	case HR_FOUND_SLOW_WORKER:
-	case HR_FOUND_SLEEP:
-	case HR_FOUND_NETWORK:
-	case HR_FOUND_LOCK:
-	case HR_FOUND_ASLEEP:
-		if (j->own)
-			return "the code in the waits that the program has marked";
-		return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"
-				      : "__getitem__ of the data set or collate_fn, in the "
-					"training thread (no workers)";
-	case HR_FOUND_SLOW_RANK:
-	case HR_FOUND_HEAVY_MAIN:
+	if (causes[cause].flags & LOOP)
 		return "the training loop";
-	default:
+	if (!(causes[cause].flags & ITEM))
 		return NULL;
-	}
+	if (j->own)
+		return "the code in the waits that the program has marked";
+	return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"
+			      : "__getitem__ of the data set or collate_fn, in the training thread "
+				"(no workers)";
 }
 
 static const char *gain_note(const struct hr_finding *f)
 {
-	const char *more = "other waits for batches also become shorter";
+	const char *note = causes[f->cause].note;
 
-	switch (f->cause) {
-	case HR_FOUND_LOCK:
-		return "as far as the lock is held for a shorter time";
-	case HR_FOUND_MAPPED:
-		if (f->gain_low < 0.01 * f->wall)
-			return "how the storage reacts to more page faults at a time is not known";
-		break;
-	case HR_FOUND_SLOW_RANK:
-		return "if this rank becomes as fast as the others, which also makes it faster "
-		       "itself";
-	case HR_FOUND_LISTING:
-	case HR_FOUND_OWN_IO:
-		more = "with the code around these calls";
-		break;
-	case HR_FOUND_SYNC:
-		more = "with the writes before these calls";
-		break;
-	case HR_FOUND_FEW_CORES:
-	case HR_FOUND_DISTURBED:
-		more = "the training itself also gets faster";
-		break;
-	default:
-		break;
-	}
+	if (f->gain_note != NULL)
+		return f->gain_note;
+	if (causes[f->cause].flags & NOTED)
+		return note;
 	if (f->gain_high > 1.12 * f->lost)
-		return more;
+		return note != NULL ? note : "other waits for batches also become shorter";
 	return f->gain_high > 1.01 * f->lost ? "the rest also runs a little faster" : NULL;
 }
 

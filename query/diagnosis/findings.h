@@ -10,13 +10,15 @@
 #include "query/diagnosis/diagnosis.h"
 
 enum hr_finding_cause {
-#define HR_FOUND(NAME, text, parts, meaning) HR_FOUND_##NAME,
+#define HR_FOUND(NAME, text, parts, flags, meaning, note) HR_FOUND_##NAME,
 #include "query/diagnosis/causes.def"
 #undef HR_FOUND
 	HR_FOUND_END
 };
 
 const char *hr_finding_name(enum hr_finding_cause cause);
+/* Whether the lost time is a wait of the training for batches. */
+bool hr_finding_is_wait(enum hr_finding_cause cause);
 
 struct hr_finding {
 	const struct hr_qstream *st; /* any stream of the job */
@@ -24,7 +26,10 @@ struct hr_finding {
 	const char *meaning; /* what was lost, for users; never NULL after hr_findings_make() */
 	double lost, wall;
 	double gain_low, gain_high; /* predicted seconds that `action` saves; both 0: unknown */
-	/* Why the gain can be more than the loss, or what it depends on; NULL: clear. */
+	/*
+	 * Why the gain can be more than the loss, or what it depends on; NULL: clear, or, before
+	 * hr_findings_make() returns, that of causes.def.
+	 */
 	const char *gain_note;
 	const char *object; /* a file or folder; NULL: none */
 	const char *mount;  /* the mount on which `object` lies; NULL: none */

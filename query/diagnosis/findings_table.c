@@ -154,6 +154,9 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 	case HR_FINDINGS_gain_note:
 		hr_cell_constant(c, f->gain_high > 0 ? f->gain_note : NULL);
 		break;
+	case HR_FINDINGS_is_wait:
+		c->i = hr_finding_is_wait(f->cause);
+		break;
 	default:
 		hr_cell_constant(c, f->avoid);
 	}

@@ -40,12 +40,12 @@ cached AS MATERIALIZED (
 loaders AS (
     SELECT cluster, job, attempt, unnest([{name: 'num_workers', value: json_extract(args, '$.workers')}, {name: 'prefetch_factor', value: json_extract(args, '$.prefetch')},
                                           {name: 'batch_size', value: json_extract(args, '$.batch_size')}], recursive := true)
-    FROM (SELECT cluster, job, attempt, args FROM regions WHERE kind IN ('input_wait', 'range') AND args SIMILAR TO '\{"loader":[0-9].*')),
+    FROM (SELECT cluster, job, attempt, args FROM regions WHERE kind IN ('input_wait', 'range') AND hr_of_loader(args))),
 -- Without workers, the waits of the training thread contain the fetches. A loader's wait within another wait is a range.
 fetches AS (
     SELECT cluster, job, attempt, rank, count(*) AS n, sum(dur_ns) / 1e9 AS s, sum(try_cast(json_extract(args, '$.cpu_ns') AS BIGINT)) / 1e9 AS cpu_s,
            sum(try_cast(json_extract(args, '$.storage_bytes') AS BIGINT)) AS storage_bytes
-    FROM regions WHERE kind = 'fetch' OR (kind IN ('input_wait', 'range') AND args SIMILAR TO '\{"loader":[0-9].*' AND json_extract(args, '$.workers') = '0')
+    FROM regions WHERE kind = 'fetch' OR (kind IN ('input_wait', 'range') AND hr_of_loader(args) AND json_extract(args, '$.workers') = '0')
     GROUP BY ALL),
 named AS (
     SELECT cluster, job, attempt, rank, coalesce(domain || '.', '') || name AS name, sum(count) AS n, sum(dur_ns) / 1e9 AS s

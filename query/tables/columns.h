@@ -118,7 +118,7 @@
 	X(meaning, VARCHAR) X(rank, BIGINT) X(whose, VARCHAR) X(worker, BIGINT) X(object, VARCHAR) \
 	X(mount, VARCHAR) X(place, VARCHAR) X(evidence, VARCHAR) X(action, VARCHAR) \
 	X(gain_low_ns, BIGINT) X(gain_high_ns, BIGINT) X(gain_note, VARCHAR) X(avoid, VARCHAR)
-#define HR_HIDDEN_FINDINGS(X)
+#define HR_HIDDEN_FINDINGS(X) X(is_wait, BIGINT)
 
 /* Each table and the suffix of its column macros, from which code for all tables is made. */
 #define HR_TABLES(X) \

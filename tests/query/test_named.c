@@ -586,6 +586,18 @@ static void macros_print_numbers(void **state)
 	fclose(in);
 }
 
+/* Also the args of programs, which may be anything, are asked for the number of a loader. */
+static void args_of_loaders_are_found(void **state)
+{
+	(void)state;
+	fixture_expect(&fix,
+		       "SELECT hr_of_loader('{\"workers\": 0, \"loader\": 3}'), "
+		       "hr_of_loader('{\"loader\":0}'), hr_of_loader('{\"loader\":null}'), "
+		       "hr_of_loader('{\"loader\":\"a\"}'), hr_of_loader('\"loader\"'), "
+		       "hr_of_loader('{\"loader\"'), hr_of_loader(NULL)",
+		       "true,true,false,false,false,false,false\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -604,6 +616,7 @@ int main(void)
 	    cmocka_unit_test(relative_paths_are_of_this_folder),
 	    cmocka_unit_test(absent_values_are_named),
 	    cmocka_unit_test(macros_print_numbers),
+	    cmocka_unit_test(args_of_loaders_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
