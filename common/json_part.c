@@ -194,6 +194,19 @@ static int token_read(const char **at, const char *end, struct hr_json_part *ret
 	return -EBADMSG;
 }
 
+bool hr_json_part_find(const void *json, size_t n, const char *key, struct hr_json_part *ret)
+{
+	const char *end = (const char *)json + n, *at = blanks_skip(json, end);
+	struct hr_json_part name;
+
+	if (at == end || *at++ != '{')
+		return false;
+	while (hr_json_part_member(&at, end, &name, ret) == 1)
+		if (hr_json_part_is(&name, key))
+			return true;
+	return false;
+}
+
 bool hr_json_part_is(const struct hr_json_part *v, const char *text)
 {
 	return strlen(text) == v->n && memcmp(v->p, text, v->n) == 0;

@@ -44,6 +44,9 @@ int hr_json_part_read(const char **at, const char *end, struct hr_json_part *ret
 int hr_json_part_member(const char **at, const char *end, struct hr_json_part *key,
 			struct hr_json_part *value);
 
+/* Finds a member of the object json[0..n). False: it is no object, or has no such member. */
+bool hr_json_part_find(const void *json, size_t n, const char *key, struct hr_json_part *ret);
+
 bool hr_json_part_is(const struct hr_json_part *v, const char *text);
 
 /* Writes a string without its escapes, at most v->n bytes. Returns their number. */

@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/report/report_page.h"
+#include "common/json_part.h"
 #include "net/http.h"
 
 #define REFRESH_MS  1000u
@@ -61,6 +62,17 @@ static void on_retry(uv_timer_t *timer)
 	start_child(timer->data);
 }
 
+/* Whether the job of this page (`headrace report --json`) still runs: data.facts[0].state. */
+static bool job_runs(const char *json, size_t n)
+{
+	struct hr_json_part data, facts, state;
+
+	return hr_json_part_find(json, n, "data", &data) &&
+	       hr_json_part_find(data.p, data.n, "facts", &facts) && facts.n > 0 &&
+	       hr_json_part_find(facts.p + 1, facts.n - 1, "state", &state) &&
+	       hr_json_part_is(&state, "running");
+}
+
 static void child_done(struct page_server *s)
 {
 	bool good = s->status == 0 && s->n > 0;
@@ -69,7 +81,7 @@ static void child_done(struct page_server *s)
 		free(s->json);
 		s->json = s->text;
 		s->json_bytes = s->n;
-		s->ended = memmem(s->json, s->n, "\"state\":\"running\"", 17) == NULL;
+		s->ended = !job_runs(s->json, s->n);
 		s->text = NULL;
 		s->room = 0;
 	} else if (s->json == NULL && --s->tries > 0) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/summary/summary_print.h"
+#include "common/json_part.h"
 #include "common/text.h"
 
 static const char *const names[HR_SUMMARY_PYTHON_KINDS] = {
@@ -25,23 +26,21 @@ static bool is_text(const Headrace__Regions *frame, uint32_t text, const char *w
 	return t->len == strlen(want) && memcmp(t->data, want, t->len) == 0;
 }
 
-/*
- * Returns the value in the arguments of a mark (malloc'ed), or NULL: no memory. `key`: the member's
- * name and the quote that begins its value.
- */
+/* Returns a text in the arguments of a mark (malloc'ed), or NULL: no memory. */
 static char *value_of(const Headrace__Regions *frame, uint32_t args, const char *key)
 {
 	ProtobufCBinaryData t = {0};
-	const char *from, *end;
+	struct hr_json_part value;
+	char *text, *escaped;
 
 	if (args > 0 && args <= frame->n_texts)
 		t = frame->texts[args - 1];
-	from = t.len > 0 ? memmem(t.data, t.len, key, strlen(key)) : NULL;
-	if (from == NULL)
+	if (!hr_json_part_find(t.data, t.len, key, &value) || value.type != HR_JSON_STRING)
 		return strdup("for an unknown reason");
-	from += strlen(key);
-	end = memchr(from, '"', t.len - (size_t)(from - (const char *)t.data));
-	return end != NULL ? hr_text_escaped(from, (size_t)(end - from)) : strdup("");
+	text = malloc(value.n + 1);
+	escaped = text != NULL ? hr_text_escaped(text, hr_json_part_text(&value, text)) : NULL;
+	free(text);
+	return escaped;
 }
 
 int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *frame,
@@ -56,12 +55,12 @@ int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *
 		if (!is_text(frame, region->name, names[i]))
 			continue;
 		if (p->reasons[i] == NULL)
-			p->reasons[i] = value_of(frame, region->args, "\"reason\":\"");
+			p->reasons[i] = value_of(frame, region->args, "reason");
 		if (p->reasons[i] == NULL)
 			return -ENOMEM;
 	}
 	if (p->framework == NULL && is_text(frame, region->name, "framework")) {
-		p->framework = value_of(frame, region->args, "\"name\":\"");
+		p->framework = value_of(frame, region->args, "name");
 		if (p->framework == NULL)
 			return -ENOMEM;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <math.h>
-#include <string.h>
 
+#include "common/json_part.h"
 #include "query/diagnosis/findings_internal.h"
 #include "query/tables/rows.h"
 
@@ -182,20 +183,19 @@ static void find_own_faults(struct hr_training_job *j, const struct hr_job_files
 static const char *saved_path(struct hr_training_job *j, const Headrace__Regions *m,
 			      const struct hr_region *g)
 {
-	static const char member[] = "\"path\":";
 	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : NULL;
-	const uint8_t *path = args != NULL && g->kind == HR_REGION_CHECKPOINT
-				  ? memmem(args->data, args->len, member, sizeof(member) - 1)
-				  : NULL,
-		      *end;
+	struct hr_json_part path;
+	char *text;
 
-	if (path == NULL)
+	if (args == NULL || g->kind != HR_REGION_CHECKPOINT ||
+	    !hr_json_part_find(args->data, args->len, "path", &path) || path.type != HR_JSON_STRING)
 		return NULL;
-	path = memchr(path + sizeof(member) - 1, '"',
-		      args->len - (size_t)(path - args->data) - (sizeof(member) - 1));
-	end = path != NULL ? memchr(path + 1, '"', (size_t)(args->data + args->len - path - 1))
-			   : NULL;
-	return end != NULL ? hr__path_text(j, path + 1, (size_t)(end - path - 1)) : NULL;
+	text = hr_pool_get(&j->d->q->pool, path.n + 1);
+	if (text == NULL) {
+		j->error = -ENOMEM;
+		return NULL;
+	}
+	return hr__path_text(j, (uint8_t *)text, hr_json_part_text(&path, text));
 }
 
 /* Sets the object of the finding to the first path that the job saved, if the path is known. */

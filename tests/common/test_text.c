@@ -2,6 +2,8 @@
 /* The rules of common/text.h: escapes, sizes, durations, JSON. */
 #include "common/text.h"
 
+#include "common/json_part.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -273,6 +275,31 @@ static void test_json(void **state)
 	free(text);
 }
 
+static void test_json_members(void **state)
+{
+	static const char json[] =
+	    "{\"a\": {\"path\": \"no\"}, \"path\": \"/d/\\\"x\\\" \\u00e9\", \"n\": -3}";
+	struct hr_json_part v;
+	char text[32];
+	int64_t n;
+
+	(void)state;
+	assert_true(hr_json_part_find(json, strlen(json), "path", &v));
+	assert_int_equal(v.type, HR_JSON_STRING);
+	text[hr_json_part_text(&v, text)] = '\0';
+	assert_string_equal(text, "/d/\"x\" \xc3\xa9");
+	assert_true(hr_json_part_find(json, strlen(json), "n", &v));
+	assert_true(hr_json_part_int(&v, &n));
+	assert_int_equal(n, -3);
+	assert_true(hr_json_part_find(json, strlen(json), "a", &v));
+	assert_true(hr_json_part_find(v.p, v.n, "path", &v));
+	assert_true(hr_json_part_is(&v, "no"));
+	assert_false(hr_json_part_find(json, strlen(json), "b", &v));
+	assert_false(hr_json_part_find(json, 20, "path", &v)); /* cut short */
+	assert_false(hr_json_part_find("[1]", 3, "path", &v));
+	assert_false(hr_json_part_find(json, 0, "path", &v));
+}
+
 static void test_quote(void **state)
 {
 	static const char *const words[][2] = {
@@ -293,6 +320,7 @@ static void test_quote(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_json_members),
 	    cmocka_unit_test(test_quote),
 	    cmocka_unit_test(test_escape),
 	    cmocka_unit_test(test_utf8),
