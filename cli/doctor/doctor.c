@@ -28,7 +28,7 @@ static const struct doctor_check checks[] = {
 
 static const struct collector_check {
 	const char *name;
-	void (*run)(const struct hr_probe *p, struct hr_check *c);
+	void (*run)(const struct hr_reach *p, struct hr_check *c);
 	const char *what;
 } collector_checks[] = {
 #define HR_CHECK(name, function, what) {#name, function, what},
@@ -139,18 +139,18 @@ static void check_machine(const struct hr_doctor *d, struct report *report)
 
 static void check_collector(const struct hr_address *to, struct report *report)
 {
-	struct hr_probe probe;
+	struct hr_reach reach;
 
-	hr_probe_run(to, &probe);
+	hr_reach_run(to, &reach);
 	for (size_t i = 0; i < COLLECTOR_CHECKS; i++) {
 		struct row *row =
 		    doctor_add(report, collector_checks[i].name, collector_checks[i].what);
 
-		snprintf(row->collector, sizeof(row->collector), "%s", probe.shown);
-		collector_checks[i].run(&probe, &row->result);
+		snprintf(row->collector, sizeof(row->collector), "%s", reach.shown);
+		collector_checks[i].run(&reach, &row->result);
 		doctor_keep(report, row);
 	}
-	hr_probe_done(&probe);
+	hr_reach_done(&reach);
 }
 
 static int diagnose(const char *store, const struct hr_address *to, size_t n, bool json)

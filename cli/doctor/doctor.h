@@ -10,7 +10,7 @@
 #ifndef HEADRACE_CLI_DOCTOR_DOCTOR_H
 #define HEADRACE_CLI_DOCTOR_DOCTOR_H
 
-#include "cli/doctor/probe.h"
+#include "cli/doctor/reach.h"
 
 enum hr_health { HR_HEALTH_OK, HR_HEALTH_WARN, HR_HEALTH_FAIL };
 
@@ -32,7 +32,7 @@ struct hr_doctor {
 #undef HR_CHECK
 
 /* Checks of a collector. If a check does not apply, `found` stays empty. */
-#define HR_CHECK(name, function, what) void function(const struct hr_probe *p, struct hr_check *c);
+#define HR_CHECK(name, function, what) void function(const struct hr_reach *p, struct hr_check *c);
 #include "cli/doctor/doctor_collector.def"
 #undef HR_CHECK
 

@@ -10,9 +10,9 @@
 #define DAY_S	  86400
 #define SOON_DAYS 14
 
-void hr_check_address(const struct hr_probe *p, struct hr_check *c)
+void hr_check_address(const struct hr_reach *p, struct hr_check *c)
 {
-	if (p->end == HR_PROBE_NO_ADDRESS)
+	if (p->end == HR_REACH_NO_ADDRESS)
 		hr_check_set(c, HR_HEALTH_FAIL,
 			     p->to.local ? "use a shorter path"
 					 : "check the name: `getent hosts` uses the same resolver",
@@ -24,20 +24,20 @@ void hr_check_address(const struct hr_probe *p, struct hr_check *c)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is %s", p->shown, p->addresses);
 }
 
-static bool is_refused(const struct hr_probe *p, const char *reason)
+static bool is_refused(const struct hr_reach *p, const char *reason)
 {
-	return p->end == HR_PROBE_REFUSED && strcmp(p->reason, reason) == 0;
+	return p->end == HR_REACH_REFUSED && strcmp(p->reason, reason) == 0;
 }
 
-void hr_check_connection(const struct hr_probe *p, struct hr_check *c)
+void hr_check_connection(const struct hr_reach *p, struct hr_check *c)
 {
 	const char *advice;
 
 	switch (p->end) {
-	case HR_PROBE_WELCOME:
+	case HR_REACH_WELCOME:
 		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, protocol %u", p->software, p->version);
 		break;
-	case HR_PROBE_REFUSED:
+	case HR_REACH_REFUSED:
 		if (is_refused(p, "identity"))
 			hr_check_set(c, HR_HEALTH_OK, NULL, "a collector answers");
 		else
@@ -45,7 +45,7 @@ void hr_check_connection(const struct hr_probe *p, struct hr_check *c)
 				     "the collector refuses the connection (%s): %s", p->reason,
 				     p->why);
 		break;
-	case HR_PROBE_CLOSED:
+	case HR_REACH_CLOSED:
 		advice = hr_conn_advice(&p->to, p->identity.tls != NULL, p->error);
 		hr_check_set(c, HR_HEALTH_FAIL,
 			     advice[0] != '\0' ? advice
@@ -71,7 +71,7 @@ static bool ends_soon(int64_t seconds)
 	return seconds - (int64_t)time(NULL) < (int64_t)SOON_DAYS * DAY_S;
 }
 
-static void check_certificates(const struct hr_probe *p, struct hr_check *c)
+static void check_certificates(const struct hr_reach *p, struct hr_check *c)
 {
 	char ours[16], theirs[16];
 	const char *file, *fix = NULL;
@@ -90,11 +90,11 @@ static void check_certificates(const struct hr_probe *p, struct hr_check *c)
 	    p->peer.cn, theirs, file, ours);
 }
 
-void hr_check_tls(const struct hr_probe *p, struct hr_check *c)
+void hr_check_tls(const struct hr_reach *p, struct hr_check *c)
 {
-	bool there = p->end == HR_PROBE_WELCOME || p->end == HR_PROBE_REFUSED;
+	bool there = p->end == HR_REACH_WELCOME || p->end == HR_REACH_REFUSED;
 
-	if (p->end == HR_PROBE_NO_CERTIFICATE)
+	if (p->end == HR_REACH_NO_CERTIFICATE)
 		hr_check_set(c, HR_HEALTH_FAIL,
 			     "see docs/tls.md for the required files and their places", "%s",
 			     p->why);
@@ -113,7 +113,7 @@ static bool doctor_collector_begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-void hr_check_identity(const struct hr_probe *p, struct hr_check *c)
+void hr_check_identity(const struct hr_reach *p, struct hr_check *c)
 {
 	const char *may = "may stream, but not query";
 
@@ -122,7 +122,7 @@ void hr_check_identity(const struct hr_probe *p, struct hr_check *c)
 			     "the collector cannot identify you: %s", p->why);
 		return;
 	}
-	if (p->end != HR_PROBE_WELCOME)
+	if (p->end != HR_REACH_WELCOME)
 		return;
 	if (doctor_collector_begins(p->who, "operator "))
 		may = "may query all jobs";

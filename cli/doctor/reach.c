@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/doctor/probe.h"
+#include "cli/doctor/reach.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define GREETING_MS 10000
 
 struct attempt {
-	struct hr_probe *p;
+	struct hr_reach *p;
 	uv_loop_t loop;
 	uv_timer_t timer;
 	struct hr_conn *conn;
@@ -19,7 +19,7 @@ struct attempt {
 	bool understands; /* the collector accepts MUNGE credentials */
 };
 
-static void probe_end(struct attempt *a, enum hr_probe_end how, int error, const char *why)
+static void reach_end(struct attempt *a, enum hr_reach_end how, int error, const char *why)
 {
 	if (a->over)
 		return;
@@ -34,11 +34,11 @@ static void probe_end(struct attempt *a, enum hr_probe_end how, int error, const
 
 static void on_silence(uv_timer_t *timer)
 {
-	probe_end(timer->data, HR_PROBE_CLOSED, -ETIMEDOUT,
+	reach_end(timer->data, HR_REACH_CLOSED, -ETIMEDOUT,
 		  "connected, but the other side does not answer as a collector");
 }
 
-static void probe_on_ready(void *self)
+static void reach_on_ready(void *self)
 {
 	struct attempt *a = self;
 
@@ -53,25 +53,25 @@ static void copy_tame(char *ret, size_t bytes, char *text)
 	snprintf(ret, bytes, "%s", text);
 }
 
-static void probe_take(struct attempt *a, Headrace__Wire *msg)
+static void reach_take(struct attempt *a, Headrace__Wire *msg)
 {
-	struct hr_probe *p = a->p;
+	struct hr_reach *p = a->p;
 
 	if (msg->body_case == HEADRACE__WIRE__BODY_HELLO_ACK) {
 		a->understands = msg->hello_ack->munge != 0;
 		p->version = msg->hello_ack->version;
 		copy_tame(p->software, sizeof(p->software), msg->hello_ack->software);
 		copy_tame(p->who, sizeof(p->who), msg->hello_ack->who);
-		probe_end(a, HR_PROBE_WELCOME, 0, "");
+		reach_end(a, HR_REACH_WELCOME, 0, "");
 	} else if (msg->body_case == HEADRACE__WIRE__BODY_REFUSAL) {
 		copy_tame(p->reason, sizeof(p->reason), msg->refusal->reason);
 		a->understands = strcmp(p->reason, "identity") == 0;
 		hr_wire_sanitize(msg->refusal->text, false);
-		probe_end(a, HR_PROBE_REFUSED, 0, msg->refusal->text);
+		reach_end(a, HR_REACH_REFUSED, 0, msg->refusal->text);
 	}
 }
 
-static int probe_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
+static int reach_on_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 {
 	Headrace__Wire *msg;
 	int r = control ? hr_wire_unpack(frame, bytes, &msg) : -EBADMSG;
@@ -79,25 +79,25 @@ static int probe_on_frame(void *self, uint8_t *frame, size_t bytes, bool control
 	free(frame);
 	if (r < 0)
 		return r;
-	probe_take(self, msg);
+	reach_take(self, msg);
 	headrace__wire__free_unpacked(msg, NULL);
 	return 0;
 }
 
-static void probe_on_closed(void *self, int error, const char *why)
+static void reach_on_closed(void *self, int error, const char *why)
 {
 	struct attempt *a = self;
 
 	a->conn = NULL;
-	probe_end(a, HR_PROBE_CLOSED, error,
+	reach_end(a, HR_REACH_CLOSED, error,
 		  error == 0 ? "the collector has closed the connection" : why);
 }
 
 /* Tries to connect once. Returns true if another try with a MUNGE credential could succeed. */
-static bool try(struct hr_probe *p)
+static bool try(struct hr_reach *p)
 {
 	static const struct hr_conn_events events = {
-	    .ready = probe_on_ready, .frame = probe_on_frame, .closed = probe_on_closed};
+	    .ready = reach_on_ready, .frame = reach_on_frame, .closed = reach_on_closed};
 	struct attempt a = {.p = p};
 	int r;
 
@@ -106,13 +106,13 @@ static bool try(struct hr_probe *p)
 	a.timer.data = &a;
 	r = hr_conn_connect(&a.loop, &p->to, p->identity.tls, &events, &a, &a.conn);
 	if (r < 0)
-		probe_end(&a, HR_PROBE_CLOSED, r, strerrordesc_np(-r));
+		reach_end(&a, HR_REACH_CLOSED, r, strerrordesc_np(-r));
 	uv_run(&a.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&a.loop);
 	return a.understands;
 }
 
-static int probe_resolve(struct hr_probe *p)
+static int reach_resolve(struct hr_reach *p)
 {
 	struct sockaddr_storage found[HR_ADDRESSES_MAX];
 	size_t n = 0, at = 0;
@@ -128,18 +128,18 @@ static int probe_resolve(struct hr_probe *p)
 	return r;
 }
 
-void hr_probe_run(const struct hr_address *to, struct hr_probe *ret)
+void hr_reach_run(const struct hr_address *to, struct hr_reach *ret)
 {
 	char *error = NULL;
 
-	*ret = (struct hr_probe){.to = *to, .end = HR_PROBE_NO_ADDRESS};
+	*ret = (struct hr_reach){.to = *to, .end = HR_REACH_NO_ADDRESS};
 	hr_address_text(to, ret->shown, sizeof(ret->shown));
-	ret->error = probe_resolve(ret);
+	ret->error = reach_resolve(ret);
 	if (ret->error < 0)
 		return;
 	ret->error = hr_identity_init(&ret->identity, to, &error);
 	if (ret->error < 0) {
-		ret->end = HR_PROBE_NO_CERTIFICATE;
+		ret->end = HR_REACH_NO_CERTIFICATE;
 		snprintf(ret->why, sizeof(ret->why), "%s", error != NULL ? error : "out of memory");
 		free(error);
 		return;
@@ -148,7 +148,7 @@ void hr_probe_run(const struct hr_address *to, struct hr_probe *ret)
 		try(ret);
 }
 
-void hr_probe_done(struct hr_probe *p)
+void hr_reach_done(struct hr_reach *p)
 {
 	hr_identity_done(&p->identity);
 }
