@@ -6,6 +6,7 @@
 #include "cli/query/query.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -149,8 +150,9 @@ static void watcher_stop(struct watcher *w)
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
 {
-	FILE *to =
-	    r->output != NULL ? fopen(hr_outfile_name(file), "we") : hr_progress_stdout(progress);
+	FILE *to = r->into > 0	       ? fdopen(fcntl(r->into, F_DUPFD_CLOEXEC, 0), "w")
+		   : r->output != NULL ? fopen(hr_outfile_name(file), "we")
+				       : hr_progress_stdout(progress);
 
 	if (to == NULL)
 		hr_report("cannot write the answer to %s: %s",
@@ -271,7 +273,7 @@ static void find_style(struct hr_query_request *r)
 	char *folder = getcwd(NULL, 0);
 	size_t n = folder != NULL ? strlen(folder) : 0;
 
-	if (r->output == NULL) {
+	if (r->output == NULL && r->into == 0) {
 		r->style.width = hr_terminal_width(STDOUT_FILENO);
 		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
 	}

@@ -3,6 +3,7 @@
 #include "cli/query/query_clickhouse.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,8 +189,11 @@ static int answer(const struct hr_query_request *r, const struct hr_ch_target *t
 	struct hr_ch_client *client = NULL;
 	struct hr_outfile file = {0};
 	char *error = NULL;
-	FILE *to = stdout;
+	FILE *to = r->into > 0 ? fdopen(fcntl(r->into, F_DUPFD_CLOEXEC, 0), "w") : stdout;
 	int e = hr__query_client(target, NULL, &client, &error), closed = 0;
+
+	if (e == 0 && to == NULL)
+		e = -errno;
 
 	if (e == 0 && r->output)
 		to = hr_outfile_open(&file, r->output, &e);
@@ -198,7 +202,9 @@ static int answer(const struct hr_query_request *r, const struct hr_ch_target *t
 	if (r->output && to)
 		closed = hr_outfile_close(&file, to, e == 0);
 	if (e == 0)
-		e = r->output ? closed : fflush(stdout) == 0 ? 0 : -errno;
+		e = r->output ? closed : fflush(to) == 0 ? 0 : -errno;
+	if (r->into > 0 && to)
+		fclose(to);
 	if (e < 0 && e != -EPIPE)
 		hr_report("%s", error ? error : strerrordesc_np(-e));
 	free(error);

@@ -2,10 +2,10 @@
 #include "cli/query/query_rows.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -72,70 +72,68 @@ void hr_rows_done(struct hr_answer_rows *rows)
 	*rows = (struct hr_answer_rows){0};
 }
 
-/* Reads the whole file into *ret (malloc'ed), with a NUL after it. 0 or -errno. */
-static int read_file(const char *path, char **ret, size_t *ret_n)
+/* Reads the whole answer. Returns 0 or -errno; -EINVAL: it is damaged. */
+static int read_rows(int answer, struct hr_answer_rows *ret)
 {
-	FILE *from = fopen(path, "re");
-	struct stat st;
-	int r = 0;
+	off_t bytes = lseek(answer, 0, SEEK_END);
+	char *csv = bytes >= 0 ? malloc((size_t)bytes + 1) : NULL;
+	ssize_t n = 1;
 
-	if (from == NULL)
+	if (csv == NULL)
 		return -errno;
-	if (fstat(fileno(from), &st) < 0)
-		r = -errno;
-	*ret = r == 0 ? malloc((size_t)st.st_size + 1) : NULL;
-	if (r == 0 && *ret == NULL)
-		r = -ENOMEM;
-	if (r == 0) {
-		*ret_n = fread(*ret, 1, (size_t)st.st_size, from);
-		(*ret)[*ret_n] = '\0';
+	for (off_t at = 0; at < bytes && n > 0; at += n)
+		n = pread(answer, csv + at, (size_t)(bytes - at), at);
+	if (n <= 0) {
+		free(csv);
+		return n < 0 ? -errno : -EIO;
 	}
-	fclose(from);
-	return r;
+	csv[bytes] = '\0';
+	return hr_rows_parse(csv, (size_t)bytes, ret);
 }
 
-static int read_rows(const char *path, struct hr_answer_rows *ret)
+/* Makes a file in memory, whose descriptor is not 0, even if standard input is closed. */
+static int make_answer(void)
 {
-	char *csv = NULL;
-	size_t n = 0;
-	int r = read_file(path, &csv, &n);
+	int low = memfd_create("answer", MFD_CLOEXEC), fd;
 
-	return r == 0 ? hr_rows_parse(csv, n, ret) : r;
+	if (low != 0)
+		return low;
+	fd = fcntl(low, F_DUPFD_CLOEXEC, 1);
+	close(low);
+	return fd;
 }
 
 int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_words,
 		 const char *command, struct hr_answer_rows *ret)
 {
 	struct hr_query_request q = *r;
-	char *folder = hr_temporary_folder(command), *file = NULL;
-	int status = EXIT_FAILURE, err = folder == NULL ? -errno : -ENOMEM;
+	int answer = make_answer(), err = answer < 0 ? -errno : 0;
+	int status = EXIT_FAILURE;
 
 	*ret = (struct hr_answer_rows){0};
 	q.words = malloc((n_words + 1) * sizeof(*q.words));
-	if (folder != NULL && q.words != NULL && asprintf(&file, "%s/answer", folder) > 0) {
+	if (q.words == NULL)
+		err = -ENOMEM;
+	if (err == 0) {
 		memcpy(q.words, words, n_words * sizeof(*words));
 		q.n_words = n_words;
 		q.format = HR_FORMAT_CSV;
-		q.output = file;
-		err = 0;
+		q.output = NULL;
+		q.into = answer;
 		status = hr_query_answer(&q);
 		if (status == EXIT_SUCCESS)
-			err = read_rows(file, ret);
-		unlink(file);
+			err = read_rows(answer, ret);
 		free(q.folder);
 		free(q.last_run != r->last_run ? q.last_run : NULL);
 		hr_question_done(&q.question);
 	}
-	if (folder != NULL)
-		rmdir(folder);
+	if (answer >= 0)
+		close(answer);
 	if (err == -EINVAL)
 		hr_report("%s: the answer of the query is damaged", command);
 	else if (err < 0)
-		hr_report("%s: cannot read the answer of the query: %s" HR_HINT
-			  "set TMPDIR to a folder that you can write to",
-			  command, strerrordesc_np(-err));
-	free(file);
-	free(folder);
+		hr_report("%s: cannot read the answer of the query: %s", command,
+			  strerrordesc_np(-err));
 	free(q.words);
 	return err < 0 ? EXIT_FAILURE : status;
 }

@@ -383,7 +383,7 @@ class Page(PageCase):
         done = subprocess.run(
             [HEADRACE, "report", self.store], env=clean_environment(TMPDIR="/nowhere"), cwd=self.dir, capture_output=True, text=True, check=False
         )
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 0, done.stderr)  # only answers that exceed the memory need this folder
         self.assertIn("set TMPDIR", done.stderr)
 
 
