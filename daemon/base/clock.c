@@ -9,7 +9,8 @@
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
 #define TRIES	      5
-#define SPAN_NS	      5000000u /* time between the two measurements for the first slope */
+#define SPAN_NS	      5000000u	 /* time between the two measurements for the first slope */
+#define LEAST_NS      100000000u /* shortest time between two measurements for later slopes */
 
 uint64_t hr_boot_ns(void)
 {
@@ -71,6 +72,8 @@ void hr_clock_settle(struct hr_clock *c)
 	if (passed_ns < SPAN_NS)
 		nanosleep(&(struct timespec){.tv_nsec = (long)(SPAN_NS - passed_ns)}, NULL);
 	clock_measure(c, &ticks, &ns);
+	if (ns <= c->seen_ns || ticks <= c->seen_ticks)
+		return;
 	c->line.mult =
 	    (uint64_t)(((unsigned __int128)(ns - c->seen_ns) << 32) / (ticks - c->seen_ticks));
 }
@@ -80,7 +83,7 @@ void hr_clock_update(struct hr_clock *c)
 	uint64_t ticks = c->seen_ticks, ns = c->seen_ns;
 
 	clock_measure(c, &ticks, &ns);
-	if (ns <= c->seen_ns || ticks <= c->seen_ticks)
+	if (ns < c->seen_ns + LEAST_NS || ticks <= c->seen_ticks)
 		return;
 
 	uint64_t slope =
@@ -95,7 +98,7 @@ void hr_clock_update(struct hr_clock *c)
 	c->line.mult = slope;
 	if (lag_ns >= 0)
 		return;
-	/* The line is ahead of the clock: slows it, within a bound, to be right in a second. */
+	/* The line is ahead of the clock: slows it, within a bound, as if to be right in a second. */
 	if (lag_ns < -MOST_AHEAD_NS)
 		lag_ns = -MOST_AHEAD_NS;
 	c->line.mult += (uint64_t)(((__int128)lag_ns * (__int128)slope) / 1000000000);

@@ -129,6 +129,8 @@ static void take_inbox(struct hr_drain *d)
 	pthread_mutex_unlock(&d->lock);
 	if (m)
 		hr__drain_catch_up(d); /* the engine needs their ATTACH entries first */
+	if (m && hr_boot_ns() - d->last_tick_ns >= HR__TICK_NS)
+		hr__drain_tick(d, hr_boot_ns()); /* an exact line, for what probes saw before */
 	while (m) {
 		struct message *next = m->next;
 
@@ -348,7 +350,6 @@ int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 	d->level = hr_engine_level(config->engine);
 	d->counters_only = config->counters_only;
 	d->applied = hr_journal_head(config->journal);
-	d->last_clock_ns = hr_boot_ns();
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->served, NULL);
 	if (config->probes && hr_feed_new(d, config->probes, &d->feed)) {
@@ -362,8 +363,10 @@ int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 
 int hr_drain_start(struct hr_drain *d)
 {
-	int r = pthread_create(&d->thread, NULL, drain_run, d);
+	int r;
 
+	hr__drain_tick(d, hr_boot_ns()); /* the line, before the first process attaches */
+	r = pthread_create(&d->thread, NULL, drain_run, d);
 	d->running = r == 0;
 	return -r;
 }

@@ -7,7 +7,6 @@
 #include "daemon/engine/mounts.h"
 #include "common/ranks.h"
 
-#define CLOCK_NS    UINT64_C(1000000000)
 #define MOUNTS_NS   UINT64_C(1000000000) /* shortest time between two reads of mountinfo */
 #define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
 #define MOUNT_BYTES (256u << 10)
@@ -118,10 +117,7 @@ void hr__drain_tick(struct hr_drain *d, uint64_t now_ns)
 {
 	struct hr_entry_tick *in;
 
-	if (now_ns - d->last_clock_ns >= CLOCK_NS) {
-		hr_clock_update(d->c.clock);
-		d->last_clock_ns = now_ns;
-	}
+	hr_clock_update(d->c.clock);
 	d->last_tick_ns = now_ns;
 	in = hr__drain_begin(d, sizeof(*in));
 	if (!in)

@@ -31,6 +31,8 @@ struct live_request {
 	int r;
 };
 
+#define HR__TICK_NS UINT64_C(250000000) /* time between two ticks while operations arrive */
+
 struct hr_drain {
 	struct hr_drain_config c;
 	pthread_t thread;
@@ -50,7 +52,7 @@ struct hr_drain {
 	/* Only the drain thread uses the following fields. */
 	struct hr_session *sessions;
 	uint64_t applied; /* how many bytes of the active half the engine has applied */
-	uint64_t last_tick_ns, last_clock_ns, last_mounts_ns, last_excluded_ns;
+	uint64_t last_tick_ns, last_mounts_ns, last_excluded_ns;
 	uint32_t rings;
 	uint64_t sleep_ns;
 	uint64_t rested_cpu_ns; /* CPU time of the thread when it last went to sleep */
@@ -71,6 +73,7 @@ void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes);
 /* Applies all new entries, also those of the attach thread, and passes frames to the appender. */
 void hr__drain_catch_up(struct hr_drain *d);
 
+/* Measures the clocks, and journals the line. */
 void hr__drain_tick(struct hr_drain *d, uint64_t now_ns);
 void hr__drain_seal(struct hr_drain *d);
 void hr__drain_set_level(struct hr_drain *d, uint32_t level, bool full);

@@ -7,7 +7,6 @@
 #include "common/fdstore.h"
 #include "daemon/drain/feed.h"
 
-#define TICK_NS UINT64_C(250000000)
 /* If a sweep takes more probe records than this, the next sweep follows soon. */
 #define PROBES_BUSY 4096u
 /* The next sweep is soon if one takes more than 1/DEAF_PART of a ring without a doorbell. */
@@ -176,7 +175,7 @@ static void sweep_excluded(struct hr_drain *d, struct hr_session *s)
  */
 static void sweep_all_excluded(struct hr_drain *d, uint64_t now_ns)
 {
-	if (now_ns - d->last_excluded_ns < TICK_NS)
+	if (now_ns - d->last_excluded_ns < HR__TICK_NS)
 		return;
 	d->last_excluded_ns = now_ns;
 	for (struct hr_session *s = d->sessions; s; s = s->next)
@@ -354,7 +353,8 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	uint64_t all;
 
 	hr__drain_catch_up(d);
-	if (now_ns - d->last_tick_ns >= TICK_NS && (d->traffic || hr_engine_waiting(d->c.engine)))
+	if (now_ns - d->last_tick_ns >= HR__TICK_NS &&
+	    (d->traffic || hr_engine_waiting(d->c.engine)))
 		hr__drain_tick(d, now_ns);
 	/*
 	 * Worker numbers depend on which processes live at the same time. So the sweep takes the

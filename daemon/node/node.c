@@ -177,8 +177,10 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 
 int hr_node_start(struct hr_node *n)
 {
-	int r = hr_drain_start(n->drain);
+	int r;
 
+	hr_clock_settle(&n->clock); /* again: to load probes took time, and the line drifted */
+	r = hr_drain_start(n->drain);
 	return r ? r : hr_attach_start(n->attach);
 }
 

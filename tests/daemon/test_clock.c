@@ -95,6 +95,25 @@ static void times_never_step_back(void **state)
 	assert_true(c.line.mult == slope);
 }
 
+/* The slope over a few microseconds would be wrong by more than the line is. */
+static void measurements_are_far_apart(void **state)
+{
+	struct hr_clock_line was;
+	struct hr_clock c;
+	uint64_t began;
+
+	(void)state;
+	hr_clock_init(&c);
+	hr_clock_settle(&c);
+	was = c.line;
+	began = c.seen_ns;
+	hr_clock_update(&c); /* it may be the first one after 100 ms, on a busy machine */
+	assert_true(c.seen_ns >= began + 100000000 ||
+		    (c.seen_ns == began && c.line.mult == was.mult && c.line.ns0 == was.ns0));
+	update(&c);
+	assert_true(c.seen_ns >= began + 100000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +121,7 @@ int main(void)
 	    cmocka_unit_test(spans),
 	    cmocka_unit_test(ticks_and_times_are_inverse),
 	    cmocka_unit_test(times_never_step_back),
+	    cmocka_unit_test(measurements_are_far_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
