@@ -91,6 +91,9 @@ void hr_clock_update(struct hr_clock *c)
 	uint64_t line_ns = hr_ticks_ns(&c->line, ticks);
 	int64_t lag_ns = (int64_t)(ns - line_ns);
 
+	/* The machine slept in between, and its ticks did not count: the slope is as before. */
+	if (slope > 2 * c->line.mult || slope < c->line.mult / 2)
+		slope = c->line.mult;
 	c->seen_ticks = ticks;
 	c->seen_ns = ns;
 	c->line.ticks0 = ticks;

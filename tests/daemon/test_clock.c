@@ -114,6 +114,23 @@ static void measurements_are_far_apart(void **state)
 	assert_true(c.seen_ns >= began + 100000000);
 }
 
+/* Ticks that stop while the machine sleeps make no slope: the line moves to the time after it. */
+static void a_sleep_is_no_slope(void **state)
+{
+	struct hr_clock c;
+	uint64_t mult;
+
+	(void)state;
+	hr_clock_init(&c);
+	hr_clock_settle(&c);
+	mult = c.line.mult;
+	c.seen_ns -= UINT64_C(3600) * 1000000000; /* as if an hour had passed */
+	c.line.ns0 -= UINT64_C(3600) * 1000000000;
+	hr_clock_update(&c);
+	assert_true(c.line.mult == mult);
+	assert_true(c.line.ns0 == c.seen_ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +139,7 @@ int main(void)
 	    cmocka_unit_test(ticks_and_times_are_inverse),
 	    cmocka_unit_test(times_never_step_back),
 	    cmocka_unit_test(measurements_are_far_apart),
+	    cmocka_unit_test(a_sleep_is_no_slope),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
