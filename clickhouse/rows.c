@@ -99,11 +99,6 @@ static int add_events(const struct frame_rows *f, const Headrace__EventBatch *m)
 
 /* ---- other tables ---- */
 
-static void add_string(struct hr_ch_block *b, unsigned column, const char *text)
-{
-	hr_ch_block_string(b, column, text);
-}
-
 static void add_bytes(struct hr_ch_block *b, unsigned column, ProtobufCBinaryData bytes)
 {
 	hr_ch_block_escaped(b, column, bytes.data, bytes.len);
@@ -114,8 +109,8 @@ static void add_bytes(struct hr_ch_block *b, unsigned column, ProtobufCBinaryDat
 #define ADD_PLUS1(member)  hr_ch_block_number(b, column, (uint64_t)((int64_t)m->member - 1))
 #define ADD_TIME(member)   hr_ch_block_number(b, column, wall_ns(f->origin, m->member))
 #define ADD_TEXT(member)                                                                           \
-	_Generic(m->member, char *: add_string, ProtobufCBinaryData: add_bytes)(b, column,         \
-										m->member)
+	_Generic(m->member, char *: hr_ch_block_string, ProtobufCBinaryData: add_bytes)(           \
+	    b, column, m->member)
 #define ADD_LIST(member) hr_ch_block_list(b, column, m->member, m->n_##member & ~(size_t)1)
 #define ADD_MADE	 (void)column
 

@@ -3,8 +3,8 @@
  * schema.h - the tables and views of headrace in ClickHouse, as SQL
  *
  * Made of tables.def and views.sql. The statements create missing tables, add missing columns, and
- * replace views, so they can be run again, also those of a later release. On a cluster, run them on each server. Any
- * thread.
+ * replace views, so they can be run again, also those of a later release. On a cluster, run them on
+ * each server. Any thread.
  */
 #ifndef HEADRACE_CLICKHOUSE_SCHEMA_H
 #define HEADRACE_CLICKHOUSE_SCHEMA_H

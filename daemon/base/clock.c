@@ -101,7 +101,7 @@ void hr_clock_update(struct hr_clock *c)
 	c->line.mult = slope;
 	if (lag_ns >= 0)
 		return;
-	/* The line is ahead of the clock: slows it, within a bound, as if to be right in a second. */
+	/* The line is ahead: slows it, within a bound, as if to be right in a second. */
 	if (lag_ns < -MOST_AHEAD_NS)
 		lag_ns = -MOST_AHEAD_NS;
 	c->line.mult += (uint64_t)(((__int128)lag_ns * (__int128)slope) / 1000000000);

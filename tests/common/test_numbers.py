@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""TypeScript and Python print the numbers of numbers.txt as C does (test_text.c) and SQL (tests/query/test_output.c)."""
+"""TypeScript and Python print the numbers of numbers.txt as C does (test_text.c) and SQL (tests/query/test_macros.c)."""
 
 import glob
 import json

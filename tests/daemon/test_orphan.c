@@ -33,7 +33,10 @@ static void attach_free(struct hr_attach *a)
 	memset(&page, 0, sizeof(page));
 }
 
-/* The number of orphans after a client with this pid has connected, if a killed daemon left two pids in the page. */
+/*
+ * The number of orphans after a client with this pid has connected, if a killed daemon left two
+ * pids in the page.
+ */
 static unsigned left(int32_t first, int32_t second, pid_t came, bool again)
 {
 	struct hr_attach *a = attach_new();
@@ -57,7 +60,7 @@ static void the_same_pid(void **state)
 	assert_int_equal(left(PID, PID + 1, PID + 2, true), 2);
 }
 
-/* The number of orphans of a daemon that was killed while it accepted a connection for element 3. */
+/* The number of orphans of a daemon that was killed in accept4 for element 3. */
 static unsigned left_while_accepting(uint16_t taken, int32_t pid)
 {
 	struct hr_attach *a = attach_new();
