@@ -345,9 +345,9 @@ struct hr_ring_hdr {
 /*
  * A page that clients can only read. The daemon stores, shims load (relaxed; `sleeping` acquire).
  * `pending`, `accepting` and `taken` are for the next daemon. `pending`: pids of clients whose
- * connection this daemon has accepted but not journaled. 0: free. -1: the pid is unknown. `taken` is where accept4 stores the client's address, which is AF_UNIX, so it is not 0 from the
- * moment in which the kernel takes a connection out of the backlog until `pending[accepting]` has
- * the pid.
+ * connection this daemon has accepted but not journaled. 0: free. -1: the pid is unknown. `taken`
+ * is where accept4 stores the client's address, which is AF_UNIX, so it is not 0 from the moment in
+ * which the kernel takes a connection out of the backlog until `pending[accepting]` has the pid.
  */
 struct hr_node_page {
 	uint64_t magic;

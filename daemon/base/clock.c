@@ -9,8 +9,8 @@
 #define ONE_TO_ONE    (UINT64_C(1) << 32)
 #define MOST_AHEAD_NS 1000000
 #define TRIES	      5
-#define SPAN_NS	      5000000u	 /* time between the two measurements for the first slope */
-#define LEAST_NS      100000000u /* shortest time between two measurements for later slopes */
+#define SPAN_NS	      5000000u	 /* time before the second measurement */
+#define LEAST_NS      100000000u /* shortest time between two later measurements */
 
 uint64_t hr_boot_ns(void)
 {
