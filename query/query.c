@@ -164,12 +164,14 @@ static bool node_streams_repeat(const struct hr_query *q)
 }
 
 /* Prints a view's columns. `merge_times`: first_ns and last_ns are those of all streams. */
-static void print_columns(FILE *to, const struct hr_sql_table *t, bool merge_times)
+static void print_columns(FILE *to, enum hr_sql_table_id id, bool merge_times)
 {
-	for (unsigned i = 0; i < t->n_visible; i++) {
-		const char *name = t->columns[i].name;
+	for (unsigned i = 0; i < hr_tables[id].n_columns; i++) {
+		const char *name = hr_table_column(id, i)->name;
 		const char *comma = i == 0 ? "" : ", ";
 
+		if (hr_table_column(id, i)->hidden)
+			continue;
 		if (merge_times && strcmp(name, "first_ns") == 0)
 			fprintf(to, "%smin(\"%s\") AS \"%s\"", comma, name, name);
 		else if (merge_times && strcmp(name, "last_ns") == 0)
@@ -192,7 +194,7 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 		return -ENOMEM;
 	fprintf(to, "CREATE VIEW \"%s\" AS SELECT %s", t->name,
 		id == HR_TABLE_LABELS ? "DISTINCT " : "");
-	print_columns(to, t, merge);
+	print_columns(to, id, merge);
 	fprintf(to, " FROM hr_%s()%s", t->name, merge ? " GROUP BY ALL" : "");
 	if (fclose(to) != 0) {
 		free(sql);

@@ -122,7 +122,7 @@ static void chosen_cell(const struct hr_rows *rows, size_t row, unsigned column,
 {
 	const struct chosen_rows *c = rows->data;
 
-	hr_regions_kind.cell(&c->all, c->list[row], column, ret);
+	hr_row_cell(&hr_regions_kind, &c->all, c->list[row], column, ret);
 }
 
 const struct hr_row_kind hr_regions_of_kind = {

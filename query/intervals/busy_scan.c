@@ -8,19 +8,6 @@
 
 #define DEFAULT_BY "rank"
 
-/* clang-format off */
-#define HR_COLUMNS_BUSY(X) \
-	HR_COLUMNS_STREAM(X) X(proc, UBIGINT) X(rank, BIGINT) X(worker, BIGINT) \
-	X(class, VARCHAR) X(busy_ns, BIGINT) X(dur_ns, BIGINT) X(count, BIGINT) \
-	X(first_ns, BIGINT) X(last_ns, BIGINT)
-/* clang-format on */
-#define COLUMN_ID(name, type) COLUMN_##name,
-enum busy_column { HR_COLUMNS_BUSY(COLUMN_ID) COLUMNS };
-
-#define COLUMN(name, type) {#name, HR_SQL_##type},
-static const struct hr_sql_column columns[] = {HR_COLUMNS_BUSY(COLUMN)};
-static const struct hr_sql_table table = {"busy", columns, COLUMNS, COLUMNS};
-
 static const char *const parameters[] = {"by", "scope", "rank", NULL};
 
 static bool parse_by(const char *text, unsigned *ret)
@@ -54,7 +41,7 @@ static void busy_scan_bind(duckdb_bind_info info)
 	char *by = hr__busy_parameter(info, "by");
 	struct hr_busy_args *a = calloc(1, sizeof(*a));
 
-	hr_table_bind(info, &table);
+	hr_table_bind(info, HR_TABLE_BUSY);
 	if (a == NULL)
 		hr_duckdb.bind_set_error(info, "out of memory");
 	else if (!parse_by(by != NULL ? by : DEFAULT_BY, &a->by))
@@ -73,8 +60,8 @@ static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsign
 	hr_out_text(out, k, hr_string(name, name != NULL ? strlen(name) : 0), name == NULL);
 }
 
-static const size_t row_numbers[COLUMNS] = {
-#define N(name) [COLUMN_##name] = offsetof(struct hr_busy_row, name)
+static const size_t row_numbers[HR_BUSY_END] = {
+#define N(name) [HR_BUSY_##name] = offsetof(struct hr_busy_row, name)
     N(busy_ns), N(dur_ns), N(count), N(first_ns), N(last_ns)
 #undef N
 };
@@ -85,28 +72,28 @@ static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsig
 	const struct hr_busy_row *row = data;
 
 	switch (column) {
-	case COLUMN_cluster:
+	case HR_STREAM_cluster:
 		hr_out_text(out, k, row->st->cluster, false);
 		break;
-	case COLUMN_job:
+	case HR_STREAM_job:
 		hr_out_text(out, k, row->st->job, false);
 		break;
-	case COLUMN_attempt:
+	case HR_STREAM_attempt:
 		hr_out_number(out, k, row->st->s->attempt, false);
 		break;
-	case COLUMN_node:
+	case HR_STREAM_node:
 		hr_out_text(out, k, row->st->node, !(use->by & HR_BUSY_NODE));
 		break;
-	case COLUMN_proc:
+	case HR_BUSY_proc:
 		hr_out_number(out, k, row->proc, row->proc == 0);
 		break;
-	case COLUMN_rank:
+	case HR_BUSY_rank:
 		hr_out_number(out, k, (uint64_t)row->rank, row->rank < 0);
 		break;
-	case COLUMN_worker:
+	case HR_BUSY_worker:
 		hr_out_number(out, k, (uint64_t)row->worker, row->worker < 0);
 		break;
-	case COLUMN_class:
+	case HR_BUSY_class:
 		put_class(out, k, row->class, use->by);
 		break;
 	default:
@@ -134,7 +121,7 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 
 int hr_busy_register(struct hr_query *q)
 {
-	static const struct hr_busy_table busy = {COLUMNS, sizeof(struct hr_busy_row),
+	static const struct hr_busy_table busy = {HR_BUSY_END, sizeof(struct hr_busy_row),
 						  busy_scan_start, rows, busy_scan_put};
 
 	return hr__busy_table_register(q, "hr_busy", busy_scan_bind, parameters, &busy);

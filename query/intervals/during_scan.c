@@ -11,20 +11,6 @@
 /* The estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
 #define GUESSED_ROWS 1000000u
 
-/* clang-format off */
-#define HR_COLUMNS_DURING(X) \
-	HR_COLUMNS_STREAM(X) X(proc, UBIGINT) X(rank, BIGINT) X(tid, BIGINT) X(kind, VARCHAR) \
-	X(depth, BIGINT) X(open, BIGINT) X(count, BIGINT) X(start_ns, BIGINT) X(dur_ns, BIGINT) \
-	X(step, BIGINT) X(epoch, BIGINT) X(ops, BIGINT) X(bytes_read, BIGINT) \
-	X(bytes_written, BIGINT) X(io_ns, BIGINT) X(busy_ns, BIGINT)
-/* clang-format on */
-#define COLUMN_ID(name, type) COLUMN_##name,
-enum during_column { HR_COLUMNS_DURING(COLUMN_ID) COLUMNS };
-
-#define COLUMN(name, type) {#name, HR_SQL_##type},
-static const struct hr_sql_column columns[] = {HR_COLUMNS_DURING(COLUMN)};
-static const struct hr_sql_table table = {"during", columns, COLUMNS, COLUMNS};
-
 static const char *const parameters[] = {"kind", "scope", "rank", NULL};
 
 struct args {
@@ -65,7 +51,7 @@ static void during_scan_bind(duckdb_bind_info info)
 	char *kind = hr__busy_parameter(info, "kind");
 	struct args *a = calloc(1, sizeof(*a));
 
-	hr_table_bind(info, &table);
+	hr_table_bind(info, HR_TABLE_DURING);
 	hr_duckdb.bind_set_cardinality(info, GUESSED_ROWS, false);
 	if (a == NULL)
 		hr_duckdb.bind_set_error(info, "out of memory");
@@ -81,22 +67,22 @@ static void during_scan_bind(duckdb_bind_info info)
 /* ---- rows ---- */
 
 static void put_stream(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       enum during_column column, size_t k, struct hr_query_out *out)
+		       unsigned column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_qstream *st = &use->q->streams[row->stream];
 
-	if (column == COLUMN_attempt)
+	if (column == HR_STREAM_attempt)
 		hr_out_number(out, k, st->s->attempt, false);
 	else
 		hr_out_text(out, k,
-			    column == COLUMN_cluster ? st->cluster
-			    : column == COLUMN_job   ? st->job
+			    column == HR_STREAM_cluster ? st->cluster
+			    : column == HR_STREAM_job   ? st->job
 						     : st->node,
 			    false);
 }
 
 static void put_region(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       enum during_column column, size_t k, struct hr_query_out *out)
+		       unsigned column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_busy_keys *keys = hr__busy_keys(use->busy);
 	const struct hr_region *g = &row->region;
@@ -104,60 +90,60 @@ static void put_region(const struct hr_busy_use *use, const struct hr_during_row
 	uint64_t proc;
 
 	switch (column) {
-	case COLUMN_proc:
+	case HR_DURING_proc:
 		proc = hr_stream_proc(use->q->streams[row->stream].s, g->proc);
 		hr_out_number(out, k, proc, proc == 0);
 		break;
-	case COLUMN_rank:
+	case HR_DURING_rank:
 		hr_out_number(out, k, (uint64_t)keys->list[row->key].rank,
 			      keys->list[row->key].rank < 0);
 		break;
-	case COLUMN_tid:
+	case HR_DURING_tid:
 		hr_out_number(out, k, g->tid, g->tid == 0);
 		break;
-	case COLUMN_kind:
+	case HR_DURING_kind:
 		hr_out_text(out, k, hr_string(kind, strlen(kind)), false);
 		break;
-	case COLUMN_depth:
+	case HR_DURING_depth:
 		hr_out_number(out, k, g->depth, false);
 		break;
-	case COLUMN_open:
+	case HR_DURING_open:
 		hr_out_number(out, k, g->open, false);
 		break;
-	case COLUMN_count:
+	case HR_DURING_count:
 		hr_out_number(out, k, g->count, false);
 		break;
-	case COLUMN_start_ns:
+	case HR_DURING_start_ns:
 		hr_out_number(out, k, (uint64_t)row->start_ns, false);
 		break;
-	case COLUMN_dur_ns:
+	case HR_DURING_dur_ns:
 		hr_out_number(out, k, g->dur_ns, false);
 		break;
 	default:
-		hr_out_number(out, k, column == COLUMN_step ? g->step : g->epoch,
-			      (column == COLUMN_step ? g->step : g->epoch) == HR_REGION_UNKNOWN);
+		hr_out_number(out, k, column == HR_DURING_step ? g->step : g->epoch,
+			      (column == HR_DURING_step ? g->step : g->epoch) == HR_REGION_UNKNOWN);
 	}
 }
 
 /* Short regions that were added up have no position in time, so their sums are NULL. */
 static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
-		    enum during_column column, size_t k, struct hr_query_out *out)
+		    unsigned column, size_t k, struct hr_query_out *out)
 {
 	const struct hr_during_sums *sums = hr__during_sums(use->during, row->key);
 	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];
 	uint64_t value;
 
 	switch (column) {
-	case COLUMN_ops:
+	case HR_DURING_ops:
 		value = to->ops - from->ops;
 		break;
-	case COLUMN_bytes_read:
+	case HR_DURING_bytes_read:
 		value = to->bytes_read - from->bytes_read;
 		break;
-	case COLUMN_bytes_written:
+	case HR_DURING_bytes_written:
 		value = to->bytes_written - from->bytes_written;
 		break;
-	case COLUMN_io_ns:
+	case HR_DURING_io_ns:
 		value = to->io_ns - from->io_ns;
 		break;
 	default:
@@ -171,9 +157,9 @@ static void during_scan_put(const struct hr_busy_use *use, const void *data, uns
 {
 	const struct hr_during_row *row = data;
 
-	if (column <= COLUMN_node)
+	if (column <= HR_STREAM_node)
 		put_stream(use, row, column, k, out);
-	else if (column < COLUMN_ops)
+	else if (column < HR_DURING_ops)
 		put_region(use, row, column, k, out);
 	else
 		put_sum(use, row, column, k, out);
@@ -202,7 +188,7 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 
 int hr_during_register(struct hr_query *q)
 {
-	static const struct hr_busy_table during = {COLUMNS, sizeof(struct hr_during_row),
+	static const struct hr_busy_table during = {HR_DURING_END, sizeof(struct hr_during_row),
 						    during_scan_start, rows, during_scan_put};
 
 	return hr__busy_table_register(q, "hr_during", during_scan_bind, parameters, &during);

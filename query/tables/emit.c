@@ -2,27 +2,17 @@
 #include "query/tables/emit.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-struct emit_job {
-	const struct hr_emit *e;
-	const uint32_t *rows;
-	uint32_t n;
-	struct hr_query_out *out;
-};
-
-/* Emitters copy pointers of `j`: otherwise the compiler reads them again after each store. */
-typedef void (*emitter)(const struct emit_job *j);
 
 enum op_text { OP_NAME, OP_API, OP_CLASS, OP_TEXTS };
 static duckdb_string_t op_texts[OP_TEXTS][HR_OP_MAX];
 static uint8_t op_rules[HR_OP_MAX];
 static pthread_once_t op_once = PTHREAD_ONCE_INIT;
+static const duckdb_string_t no_text = {0};
 
 static duckdb_string_t constant(const char *text)
 {
-	return text != NULL ? hr_string(text, strlen(text)) : hr_string(NULL, 0);
+	return text != NULL ? hr_string(text, strlen(text)) : no_text;
 }
 
 static void make_op_texts(void)
@@ -37,404 +27,133 @@ static void make_op_texts(void)
 	}
 }
 
-/* ---- columns that are constant in a stream or task ---- */
+/* ---- columns ---- */
 
-static void emit_text(const struct emit_job *j, duckdb_string_t text)
+static inline int64_t bytes_moved(const struct hr_columns *c, uint32_t i)
 {
-	duckdb_string_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = text;
+	return (int64_t)hr_bytes_moved(op_rules[c->op[i] % HR_OP_MAX], c->ret[i], c->asked[i],
+				       c->flags != NULL ? c->flags[i] : 0);
 }
 
-static void emit_cluster(const struct emit_job *j)
+/* An operation that did not return has unknown bytes. */
+static inline bool bytes_unknown(const struct hr_columns *c, uint32_t i)
 {
-	emit_text(j, j->e->st->cluster);
+	return op_rules[c->op[i] % HR_OP_MAX] == HR_BYTES_NONE || c->ret[i] == HR_RET_NONE;
 }
 
-static void emit_job(const struct emit_job *j)
+static inline bool errno_unknown(int64_t ret)
 {
-	emit_text(j, j->e->st->job);
+	return ret >= 0 || ret == HR_RET_NONE || ret == HR_RET_FAILED;
 }
 
-static void emit_node(const struct emit_job *j)
-{
-	emit_text(j, j->e->st->node);
-}
-
-static void emit_attempt(const struct emit_job *j)
-{
-	int64_t *to = j->out->data, attempt = j->e->st->s->attempt;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = attempt;
-}
-
-static void emit_task(const struct emit_job *j, size_t member)
-{
-	const char *base = (const char *)j->e->tasks + member;
-	const uint32_t *rows = j->rows, *task = j->e->c.task;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		memcpy(&to[k], base + task[rows[k]] * sizeof(struct hr_task_values), sizeof(to[k]));
-		if (to[k] == HR_TASK_NULL)
-			hr__out_null(j->out, k);
-	}
-}
-
-#define TASK_EMITTER(name)                                                                         \
-	static void emit_##name(const struct emit_job *j)                                          \
-	{                                                                                          \
-		emit_task(j, offsetof(struct hr_task_values, name));                               \
-	}
-TASK_EMITTER(proc)
-TASK_EMITTER(pid)
-TASK_EMITTER(rank)
-TASK_EMITTER(local_rank)
-TASK_EMITTER(worker)
-TASK_EMITTER(loader)
-TASK_EMITTER(loader_worker)
-TASK_EMITTER(tid)
-
-/* ---- columns of the operation ---- */
-
-static void emit_op_text(const struct emit_job *j, enum op_text which)
-{
-	const duckdb_string_t *texts = op_texts[which];
-	const uint32_t *rows = j->rows;
-	const uint16_t *op = j->e->c.op;
-	duckdb_string_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = texts[op[rows[k]] % HR_OP_MAX];
-		if (to[k].value.inlined.length == 0)
-			hr__out_null(j->out, k);
-	}
-}
-
-static void emit_op(const struct emit_job *j)
-{
-	emit_op_text(j, OP_NAME);
-}
-
-static void emit_api(const struct emit_job *j)
-{
-	emit_op_text(j, OP_API);
-}
-
-static void emit_class(const struct emit_job *j)
-{
-	emit_op_text(j, OP_CLASS);
-}
-
-static void emit_bit(const struct emit_job *j, unsigned bit, const char *set, const char *clear)
-{
-	duckdb_string_t choice[2] = {constant(clear), constant(set)};
-	const uint32_t *rows = j->rows;
-	const uint16_t *bits = j->e->c.bits;
-	duckdb_string_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = choice[(bits[rows[k]] & bit) != 0];
-}
-
-static void emit_scope(const struct emit_job *j)
-{
-	emit_bit(j, HR_EV_SCOPE_RUNTIME, "runtime", "data");
-}
-
-static void emit_source(const struct emit_job *j)
-{
-	emit_bit(j, HR_EV_BPF, "bpf", "shim");
-}
-
-static void emit_fd(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const int32_t *fd = j->e->c.fd;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = fd[rows[k]];
-		if (to[k] < 0)
-			hr__out_null(j->out, k);
-	}
-}
-
-static void emit_file_offset(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const int64_t *offset = j->e->c.offset;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = offset[rows[k]];
-		if (to[k] == HR_OFFSET_NONE)
-			hr__out_null(j->out, k);
-	}
-}
-
-static void emit_asked(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const uint64_t *asked = j->e->c.asked;
-	uint64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = asked[rows[k]];
-		if (to[k] == HR_ASKED_NONE)
-			hr__out_null(j->out, k);
-	}
-}
-
-/* An operation that did not return has unknown bytes: NULL. */
-static void emit_bytes(const struct emit_job *j)
-{
-	const struct hr_columns c = j->e->c;
-	const uint32_t *rows = j->rows;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		uint32_t i = rows[k];
-		unsigned rule = op_rules[c.op[i] % HR_OP_MAX];
-
-		if (rule == HR_BYTES_NONE || c.ret[i] == HR_RET_NONE)
-			hr__out_null(j->out, k);
-		else
-			to[k] = (int64_t)hr_bytes_moved(rule, c.ret[i], c.asked[i],
-							c.flags != NULL ? c.flags[i] : 0);
-	}
-}
-
-/* The column has the result that the program got, which is -1 for all failed calls. */
-static void emit_ret(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const int64_t *from = j->e->c.ret;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		int64_t ret = from[rows[k]];
-
-		to[k] = ret < 0 ? -1 : ret;
-		if (ret == HR_RET_NONE)
-			hr__out_null(j->out, k);
-	}
-}
-
-static void emit_errno(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const int64_t *from = j->e->c.ret;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		int64_t ret = from[rows[k]];
-
-		if (ret >= 0 || ret == HR_RET_NONE || ret == HR_RET_FAILED)
-			hr__out_null(j->out, k);
-		else
-			to[k] = -ret;
-	}
-}
-
-static void emit_flags(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows, *flags = j->e->c.flags;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = flags[rows[k]];
-}
-
-static void emit_start_ns(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const uint64_t *start_ns = j->e->c.start_ns;
-	uint64_t wall_ns = (uint64_t)hr_wall_ns(j->e->st, 0);
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = (int64_t)(wall_ns + start_ns[rows[k]]);
-}
-
-static void emit_end_ns(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const uint64_t *start_ns = j->e->c.start_ns, *dur_ns = j->e->c.dur_ns;
-	uint64_t wall_ns = (uint64_t)hr_wall_ns(j->e->st, 0);
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = (int64_t)(wall_ns + start_ns[rows[k]] + dur_ns[rows[k]]);
-}
-
-static void emit_dur_ns(const struct emit_job *j)
-{
-	const uint32_t *rows = j->rows;
-	const uint64_t *dur_ns = j->e->c.dur_ns;
-	int64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++)
-		to[k] = (int64_t)dur_ns[rows[k]];
-}
-
-/* ---- columns of the file ---- */
-
-static void emit_name(const struct emit_job *j, const duckdb_string_t *text, const uint32_t *file)
-{
-	const uint32_t *rows = j->rows;
-	duckdb_string_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = text[file[rows[k]]];
-		if (to[k].value.inlined.length == 0)
-			hr__out_null(j->out, k);
-	}
-}
-
-static void emit_path(const struct emit_job *j)
-{
-	emit_name(j, j->e->st->names.path, j->e->c.file);
-}
-
-static void emit_path2(const struct emit_job *j)
-{
-	emit_name(j, j->e->st->names.path, j->e->c.file2);
-}
-
-static void emit_base(const struct emit_job *j)
-{
-	emit_name(j, j->e->st->names.base, j->e->c.file);
-}
-
-static void emit_pattern(const struct emit_job *j)
-{
-	const struct hr_query_names *names = &j->e->st->names;
-	const uint32_t *rows = j->rows, *file = j->e->c.file, *patterns = names->pattern;
-	const duckdb_string_t *texts = names->patterns;
-	duckdb_string_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		uint32_t pattern = patterns[file[rows[k]]];
-
-		if (pattern == 0)
-			hr__out_null(j->out, k);
-		else
-			to[k] = texts[pattern];
-	}
-}
-
-static void emit_mount_text(const struct emit_job *j, size_t member)
-{
-	const char *base = (const char *)j->e->st->mounts + member;
-	const uint32_t *rows = j->rows, *file = j->e->c.file, *mounts = j->e->st->names.mount;
-	duckdb_string_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		uint32_t mount = mounts[file[rows[k]]];
-
-		if (mount == 0)
-			hr__out_null(j->out, k);
-		else
-			memcpy(&to[k], base + mount * sizeof(struct hr_qmount), sizeof(to[k]));
-	}
-}
-
-static void emit_mount(const struct emit_job *j)
-{
-	emit_mount_text(j, offsetof(struct hr_qmount, path));
-}
-
-static void emit_fs_type(const struct emit_job *j)
-{
-	emit_mount_text(j, offsetof(struct hr_qmount, fs_type));
-}
-
-static void emit_file_id(const struct emit_job *j)
-{
-	const uint64_t *hash = j->e->st->names.hash;
-	const uint32_t *rows = j->rows, *file = j->e->c.file;
-	uint64_t *to = j->out->data;
-
-	for (uint32_t k = 0, n = j->n; k < n; k++) {
-		to[k] = hash[file[rows[k]]];
-		if (to[k] == 0)
-			hr__out_null(j->out, k);
-	}
-}
-
-/* ---- the table of columns ---- */
-
+/*
+ * X(TABLE, column, type, value, whether it is NULL, WANT, NAMES, KEY, constants)
+ *
+ * The value is that of row `i` of the decoded columns `c` in the stream `st`; NULL can depend on
+ * the value `v`. WANT, NAMES and KEY: see struct hr_event_column. The constants are read before the
+ * loop over the rows: otherwise the compiler reads them again after each store.
+ */
+/* NOLINTBEGIN(bugprone-macro-parentheses): arguments are types, values and declarations */
+/* clang-format off */
 #define C(column) HR_COL_BIT(HR_COL_##column)
+#define NO_TEXT	  (v.value.inlined.length == 0)
 
-struct event_column {
-	emitter emit;
-	uint32_t want;
-	unsigned names;
-	enum hr_emit_key key;
-};
+#define OF_STREAM(X, name, type, value)                                                            \
+	X(STREAM, name, type, text, false, 0, 0, STREAM, const type text = value;)
+#define OF_TASK(X, table, name)                                                                    \
+	X(table, name, int64_t, tasks[c.task[i]].values[HR_##table##_##name - HR_STREAM_END],      \
+	  v == HR_VALUE_NULL, 0, 0, TASK, const struct hr_task_values *tasks = e->tasks;)
+#define OF_OP(X, name, text)                                                                       \
+	X(EVENTS, name, duckdb_string_t, op_texts[text][c.op[i] % HR_OP_MAX], NO_TEXT, C(OP), 0,   \
+	  OP, )
+#define OF_BIT(X, name, bit, set, clear)                                                           \
+	X(EVENTS, name, duckdb_string_t, choice[(c.bits[i] & (bit)) != 0], false, C(BITS), 0,      \
+	  BITS, const duckdb_string_t choice[2] = {constant(clear), constant(set)};)
+#define OF_MOUNT(X, name, member)                                                                  \
+	X(EVENTS, name, duckdb_string_t, of[c.file[i]] ? mounts[of[c.file[i]]].member : no_text,   \
+	  of[c.file[i]] == 0, C(FILE), HR_NAMES_INFO, MOUNT,                                       \
+	  const uint32_t *of = st->names.mount; const struct hr_qmount *mounts = st->mounts;)
 
-static const struct event_column columns[HR_EVENTS_END] = {
-    [HR_EVENTS_cluster] = {emit_cluster, 0, 0, HR_KEY_STREAM},
-    [HR_EVENTS_job] = {emit_job, 0, 0, HR_KEY_STREAM},
-    [HR_EVENTS_attempt] = {emit_attempt, 0, 0, HR_KEY_STREAM},
-    [HR_EVENTS_node] = {emit_node, 0, 0, HR_KEY_STREAM},
-    [HR_EVENTS_proc] = {emit_proc, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_pid] = {emit_pid, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_rank] = {emit_rank, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_local_rank] = {emit_local_rank, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_worker] = {emit_worker, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_loader] = {emit_loader, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_loader_worker] = {emit_loader_worker, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_tid] = {emit_tid, 0, 0, HR_KEY_TASK},
-    [HR_EVENTS_op] = {emit_op, C(OP), 0, HR_KEY_OP},
-    [HR_EVENTS_api] = {emit_api, C(OP), 0, HR_KEY_OP},
-    [HR_EVENTS_class] = {emit_class, C(OP), 0, HR_KEY_OP},
-    [HR_EVENTS_scope] = {emit_scope, C(BITS), 0, HR_KEY_BITS},
-    [HR_EVENTS_path] = {emit_path, C(FILE), HR_NAMES_PATH, HR_KEY_FILE},
-    [HR_EVENTS_path2] = {emit_path2, C(FILE2), HR_NAMES_PATH, HR_KEY_NONE},
-    [HR_EVENTS_mount] = {emit_mount, C(FILE), HR_NAMES_INFO, HR_KEY_MOUNT},
-    [HR_EVENTS_fs_type] = {emit_fs_type, C(FILE), HR_NAMES_INFO, HR_KEY_MOUNT},
-    [HR_EVENTS_base] = {emit_base, C(FILE), HR_NAMES_BASE, HR_KEY_FILE},
-    [HR_EVENTS_pattern] = {emit_pattern, C(FILE), HR_NAMES_PATTERN, HR_KEY_PATTERN},
-    [HR_EVENTS_fd] = {emit_fd, C(FD), 0, HR_KEY_NONE},
-    [HR_EVENTS_file_offset] = {emit_file_offset, C(OFFSET), 0, HR_KEY_NONE},
-    [HR_EVENTS_asked] = {emit_asked, C(ASKED), 0, HR_KEY_NONE},
-    [HR_EVENTS_bytes] = {emit_bytes, C(OP) | C(RET) | C(ASKED) | C(FLAGS), 0, HR_KEY_NONE},
-    [HR_EVENTS_ret] = {emit_ret, C(RET), 0, HR_KEY_NONE},
-    [HR_EVENTS_errno] = {emit_errno, C(RET), 0, HR_KEY_NONE},
-    [HR_EVENTS_flags] = {emit_flags, C(FLAGS), 0, HR_KEY_NONE},
-    [HR_EVENTS_start_ns] = {emit_start_ns, C(START), 0, HR_KEY_NONE},
-    [HR_EVENTS_end_ns] = {emit_end_ns, C(START) | C(DUR), 0, HR_KEY_NONE},
-    [HR_EVENTS_dur_ns] = {emit_dur_ns, C(DUR), 0, HR_KEY_NONE},
-    [HR_EVENTS_source] = {emit_source, C(BITS), 0, HR_KEY_BITS},
-    [HR_EVENTS_file_id] = {emit_file_id, C(FILE), HR_NAMES_INFO, HR_KEY_FILE},
-};
+#define COLUMNS(X)                                                                                 \
+	OF_STREAM(X, cluster, duckdb_string_t, st->cluster)                                        \
+	OF_STREAM(X, job, duckdb_string_t, st->job)                                                \
+	OF_STREAM(X, attempt, int64_t, st->s->attempt)                                             \
+	OF_STREAM(X, node, duckdb_string_t, st->node)                                              \
+	OF_TASK(X, PROCESS, proc)                                                                  \
+	OF_TASK(X, PROCESS, pid)                                                                   \
+	OF_TASK(X, PROCESS, rank)                                                                  \
+	OF_TASK(X, PROCESS, local_rank)                                                            \
+	OF_TASK(X, PROCESS, worker)                                                                \
+	OF_TASK(X, PROCESS, loader)                                                                \
+	OF_TASK(X, PROCESS, loader_worker)                                                         \
+	OF_TASK(X, EVENTS, tid)                                                                    \
+	OF_OP(X, op, OP_NAME)                                                                      \
+	OF_OP(X, api, OP_API)                                                                      \
+	OF_OP(X, class, OP_CLASS)                                                                  \
+	OF_BIT(X, scope, HR_EV_SCOPE_RUNTIME, "runtime", "data")                                   \
+	X(EVENTS, path, duckdb_string_t, texts[c.file[i]], NO_TEXT, C(FILE), HR_NAMES_PATH, FILE,  \
+	  const duckdb_string_t *texts = st->names.path;)                                          \
+	X(EVENTS, path2, duckdb_string_t, texts[c.file2[i]], NO_TEXT, C(FILE2), HR_NAMES_PATH,     \
+	  NONE, const duckdb_string_t *texts = st->names.path;)                                    \
+	OF_MOUNT(X, mount, path)                                                                   \
+	OF_MOUNT(X, fs_type, fs_type)                                                              \
+	X(EVENTS, base, duckdb_string_t, texts[c.file[i]], NO_TEXT, C(FILE), HR_NAMES_BASE, FILE,  \
+	  const duckdb_string_t *texts = st->names.base;)                                          \
+	X(EVENTS, pattern, duckdb_string_t, of[c.file[i]] ? texts[of[c.file[i]]] : no_text,        \
+	  of[c.file[i]] == 0, C(FILE), HR_NAMES_PATTERN, PATTERN,                                  \
+	  const uint32_t *of = st->names.pattern;                                                  \
+	  const duckdb_string_t *texts = st->names.patterns;)                                      \
+	X(EVENTS, fd, int64_t, c.fd[i], v < 0, C(FD), 0, NONE, )                                   \
+	X(EVENTS, file_offset, int64_t, c.offset[i], v == HR_OFFSET_NONE, C(OFFSET), 0, NONE, )    \
+	X(EVENTS, asked, uint64_t, c.asked[i], v == HR_ASKED_NONE, C(ASKED), 0, NONE, )            \
+	X(EVENTS, bytes, int64_t, bytes_moved(&c, i), bytes_unknown(&c, i),                        \
+	  C(OP) | C(RET) | C(ASKED) | C(FLAGS), 0, NONE, )                                         \
+	/* the result that the program got, which is -1 for all failed calls */                    \
+	X(EVENTS, ret, int64_t, c.ret[i] < 0 ? -1 : c.ret[i], c.ret[i] == HR_RET_NONE, C(RET), 0,  \
+	  NONE, )                                                                                  \
+	X(EVENTS, errno, uint64_t, -(uint64_t)c.ret[i], errno_unknown(c.ret[i]), C(RET), 0,        \
+	  NONE, )                                                                                  \
+	X(EVENTS, flags, int64_t, c.flags[i], false, C(FLAGS), 0, NONE, )                          \
+	X(EVENTS, start_ns, uint64_t, wall_ns + c.start_ns[i], false, C(START), 0, NONE,           \
+	  const uint64_t wall_ns = (uint64_t)hr_wall_ns(st, 0);)                                   \
+	X(EVENTS, end_ns, uint64_t, wall_ns + c.start_ns[i] + c.dur_ns[i], false,                  \
+	  C(START) | C(DUR), 0, NONE, const uint64_t wall_ns = (uint64_t)hr_wall_ns(st, 0);)       \
+	X(EVENTS, dur_ns, uint64_t, c.dur_ns[i], false, C(DUR), 0, NONE, )                         \
+	OF_BIT(X, source, HR_EV_BPF, "bpf", "shim")                                                \
+	X(EVENTS, file_id, uint64_t, hash[c.file[i]], v == 0, C(FILE), HR_NAMES_INFO, FILE,        \
+	  const uint64_t *hash = st->names.hash;)
+/* clang-format on */
 
-void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names)
-{
-	if (column >= HR_EVENTS_END)
-		return;
-	*want |= columns[column].want;
-	*names |= columns[column].names;
-}
+#define EMITTER(table, name, type, value, null, want, names, key, ...)                             \
+	static void emit_##name(const struct hr_emit *e, const uint32_t *rows, uint32_t n,         \
+				struct hr_query_out *out)                                          \
+	{                                                                                          \
+		const struct hr_columns c = e->c;                                                  \
+		const struct hr_qstream *st = e->st;                                               \
+		type *to = out->data;                                                              \
+		__VA_ARGS__                                                                        \
+                                                                                                   \
+		(void)c;                                                                           \
+		(void)st;                                                                          \
+		for (uint32_t k = 0; k < n; k++) {                                                 \
+			const uint32_t i = rows[k];                                                \
+			const type v = value;                                                      \
+			const bool is_null = null;                                                 \
+                                                                                                   \
+			(void)i;                                                                   \
+			to[k] = v;                                                                 \
+			if (is_null)                                                               \
+				hr__out_null(out, k);                                              \
+		}                                                                                  \
+	}
+COLUMNS(EMITTER)
 
-enum hr_emit_key hr__emit_key(unsigned column)
-{
-	return columns[column].key;
-}
+#define ENTRY(table, name, type, value, null, want, names, key, ...)                               \
+	[HR_##table##_##name] = {emit_##name, want, names, HR_KEY_##key},
+const struct hr_event_column hr__event_columns[HR_EVENTS_END] = {COLUMNS(ENTRY)};
+/* NOLINTEND(bugprone-macro-parentheses) */
 
-static int64_t plus1(uint32_t value)
-{
-	return value == 0 ? HR_TASK_NULL : (int64_t)value - 1;
-}
-
-static int64_t emit_known(int32_t value)
-{
-	return value < 0 ? HR_TASK_NULL : value;
-}
+/* ---- batches ---- */
 
 int hr__emit_tasks(struct hr_emit *e)
 {
@@ -448,17 +167,10 @@ int hr__emit_tasks(struct hr_emit *e)
 		e->tasks_size = e->c.n_tasks;
 	}
 	for (uint32_t i = 0; i < e->c.n_tasks; i++) {
-		const struct hr_process *p = hr_stream_process(e->st->s, e->c.tasks[i].proc);
-		struct hr_task_values *v = &e->tasks[i];
+		int64_t *values = e->tasks[i].values;
 
-		v->proc = hr_stream_proc(e->st->s, e->c.tasks[i].proc);
-		v->tid = e->c.tasks[i].tid;
-		v->pid = p != NULL ? p->msg->pid : HR_TASK_NULL;
-		v->rank = p != NULL ? emit_known(p->rank) : HR_TASK_NULL;
-		v->local_rank = p != NULL ? emit_known(p->local_rank) : HR_TASK_NULL;
-		v->worker = p != NULL ? emit_known(p->worker) : HR_TASK_NULL;
-		v->loader = p != NULL ? plus1(p->msg->loader_plus1) : HR_TASK_NULL;
-		v->loader_worker = p != NULL ? plus1(p->msg->loader_worker_plus1) : HR_TASK_NULL;
+		hr__process_values(e->st->s, e->c.tasks[i].proc, values);
+		values[HR_EVENTS_tid - HR_STREAM_END] = e->c.tasks[i].tid;
 	}
 	return 0;
 }
@@ -513,12 +225,4 @@ void hr__emit_done(struct hr_emit *e)
 	free(e->tasks);
 	free(e->numbers[0]);
 	free(e->numbers[1]);
-}
-
-void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
-		     struct hr_query_out *out)
-{
-	struct emit_job j = {e, rows, n, out};
-
-	columns[column].emit(&j);
 }

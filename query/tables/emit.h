@@ -10,11 +10,9 @@
 #include "query/tables/internal.h"
 #include "common/batch.h"
 
-/* The values of a task (a thread of a process) in the columns of processes. */
-#define HR_TASK_NULL INT64_MIN
+/* The values of a task (a thread of a process) in the columns `proc` to `tid`. */
 struct hr_task_values {
-	uint64_t proc;
-	int64_t tid, pid, rank, local_rank, worker, loader, loader_worker;
+	int64_t values[HR_EVENTS_tid + 1 - HR_STREAM_END];
 };
 
 struct hr_emit {
@@ -25,9 +23,6 @@ struct hr_emit {
 	uint32_t tasks_size;
 	uint32_t *numbers[2]; /* memory for the file numbers of `file` and `file2` */
 };
-
-/* Adds the decoded columns (HR_COL_BIT()) and the names (HR_NAMES_*) that a column needs. */
-void hr__emit_needs(unsigned column, uint32_t *want, unsigned *names);
 
 /*
  * What determines the value of a column. Rows with the same mount, for example, have the same
@@ -44,7 +39,16 @@ enum hr_emit_key {
 	HR_KEY_FILE, /* too many values: rows are not grouped by file */
 	HR_KEY_NONE, /* each row has its own value */
 };
-enum hr_emit_key hr__emit_key(unsigned column);
+
+struct hr_event_column {
+	/* Fills `out` with the values of these n rows. */
+	void (*emit)(const struct hr_emit *e, const uint32_t *rows, uint32_t n,
+		     struct hr_query_out *out);
+	uint32_t want;	/* the decoded columns that it needs: HR_COL_BIT() */
+	unsigned names; /* HR_NAMES_* */
+	enum hr_emit_key key;
+};
+extern const struct hr_event_column hr__event_columns[HR_EVENTS_END];
 
 /* Stores the key of each of the n rows in `values`. `key` is HR_KEY_MOUNT to HR_KEY_TASK. */
 void hr__emit_keys(const struct hr_emit *e, enum hr_emit_key key, const uint32_t *rows, uint32_t n,
@@ -60,8 +64,5 @@ int hr__emit_files(struct hr_emit *e);
 /* Looks up the process of each task of the decoded batch. Returns 0 or -ENOMEM. */
 int hr__emit_tasks(struct hr_emit *e);
 void hr__emit_done(struct hr_emit *e);
-
-void hr__emit_column(const struct hr_emit *e, unsigned column, const uint32_t *rows, uint32_t n,
-		     struct hr_query_out *out);
 
 #endif

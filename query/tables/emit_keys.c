@@ -56,7 +56,7 @@ static void emit_nulls(uint32_t n, enum hr_sql_type type, duckdb_vector vector)
 void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, uint32_t n,
 		       duckdb_vector vector)
 {
-	enum hr_sql_type type = hr_tables[HR_TABLE_EVENTS].columns[column].type;
+	enum hr_sql_type type = hr_table_column(HR_TABLE_EVENTS, column)->type;
 	union {
 		duckdb_string_t text;
 		int64_t number;
@@ -66,7 +66,7 @@ void hr__emit_constant(const struct hr_emit *e, unsigned column, uint32_t row, u
 	struct hr_query_out out = {.data = &cell, .validity = &valid};
 	duckdb_value value;
 
-	hr__emit_column(e, column, &row, 1, &out);
+	hr__event_columns[column].emit(e, &row, 1, &out);
 	if (valid == 0) {
 		emit_nulls(n, type, vector);
 		return;

@@ -91,7 +91,7 @@ static void events_bind(duckdb_bind_info info)
 	struct hr_query *q = hr_duckdb.bind_get_extra_info(info);
 	uint64_t rows = 0;
 
-	hr_table_bind(info, &hr_tables[HR_TABLE_EVENTS]);
+	hr_table_bind(info, HR_TABLE_EVENTS);
 	for (size_t i = 0; i < q->n_streams; i++) {
 		for (uint32_t b = 0; b < q->streams[i].s->n_batches; b++)
 			rows += q->streams[i].s->batches[b].count;
@@ -182,10 +182,11 @@ static void events_init(duckdb_init_info info)
 		s->columns[i] = column < HR_EVENTS_END ? (uint16_t)column : HR_EVENTS_END;
 		if (s->columns[i] == HR_EVENTS_END)
 			continue;
-		hr__emit_needs(s->columns[i], &s->want, &s->names);
+		s->want |= hr__event_columns[column].want;
+		s->names |= hr__event_columns[column].names;
+		s->keys |= 1u << hr__event_columns[column].key;
 		s->shows_flags |= column == HR_EVENTS_flags;
-		s->keys |= 1u << hr__emit_key(s->columns[i]);
-		loose += hr__emit_key(s->columns[i]) >= HR_KEY_FILE;
+		loose += hr__event_columns[column].key >= HR_KEY_FILE;
 	}
 	s->most_groups = loose <= FEW_COLUMNS ? HR_GROUPS_MAX : 1;
 	if (make_file_filters(s) < 0 || make_seen(s) < 0 || list_units(s) < 0) {
@@ -404,12 +405,12 @@ static void emit_columns(const struct events_scan *s, const struct events_worker
 		if (column == HR_EVENTS_END)
 			continue;
 		vector = hr_duckdb.data_chunk_get_vector(output, i);
-		if (w->constant >> hr__emit_key(column) & 1) {
+		if (w->constant >> hr__event_columns[column].key & 1) {
 			hr__emit_constant(&w->emit, column, group->row, n, vector);
 			continue;
 		}
 		out = hr_query_out_of(vector);
-		hr__emit_column(&w->emit, column, g->rows + group->first + w->at, n, &out);
+		hr__event_columns[column].emit(&w->emit, g->rows + group->first + w->at, n, &out);
 	}
 }
 

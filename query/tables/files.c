@@ -57,19 +57,24 @@ static int read_times(struct hr_rows *rows, struct files *f)
 	return 0;
 }
 
+static const enum hr_file_part file_parts[HR_FILES_END] = {
+    [HR_FILES_path] = HR_FILE_PATH,	  [HR_FILES_mount] = HR_FILE_MOUNT,
+    [HR_FILES_fs_type] = HR_FILE_FS_TYPE, [HR_FILES_scope] = HR_FILE_SCOPE,
+    [HR_FILES_file_id] = HR_FILE_HASH,
+};
+
 static int files_gather(struct hr_rows *rows, uint64_t want)
 {
 	const struct hr_query_names *names = &rows->st->names;
 	struct files *f = calloc(1, sizeof(*f));
-	unsigned parts = HR_NAMES_INFO;
 	int r;
 
 	rows->data = f;
 	if (f == NULL)
 		return -ENOMEM;
-	if (HR_WANTS(want, HR_FILES_path))
-		parts |= HR_NAMES_PATH;
-	r = hr__names_need(rows->q, rows->st, parts);
+	r = hr__names_need(rows->q, rows->st, HR_NAMES_INFO);
+	if (r == 0)
+		r = hr__file_names(rows, want, file_parts, HR_FILES_END);
 	if (r == 0 && (HR_WANTS(want, HR_FILES_first_ns) || HR_WANTS(want, HR_FILES_last_ns)))
 		r = read_times(rows, f);
 	if (r < 0)
@@ -87,29 +92,14 @@ static int files_gather(struct hr_rows *rows, uint64_t want)
 static void files_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct files *f = rows->data;
-	const struct hr_query_names *names = &rows->st->names;
 	uint32_t i = f->numbers[row];
 
-	switch (column) {
-	case HR_FILES_path:
-		hr__cell_text(c, names->path[i]);
-		break;
-	case HR_FILES_mount:
-	case HR_FILES_fs_type:
-		hr__cell_mount(rows->st, names->mount[i], column == HR_FILES_fs_type, c);
-		break;
-	case HR_FILES_first_ns:
+	if (column == HR_FILES_first_ns)
 		hr__cell_wall(c, rows->st, f->first_ns[i]);
-		break;
-	case HR_FILES_last_ns:
+	else if (column == HR_FILES_last_ns)
 		hr__cell_wall(c, rows->st, f->last_ns[i]);
-		break;
-	case HR_FILES_scope:
-		hr_cell_constant(c, names->scope[i] != 0 ? "runtime" : "data");
-		break;
-	default:
-		c->u = names->hash[i];
-	}
+	else
+		hr__cell_file(rows, i, file_parts[column], c);
 }
 
 const struct hr_row_kind hr__files_kind = {

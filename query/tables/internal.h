@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "common/arena.h"
-#include "query/tables/columns.h"
 #include "query/prune/prune.h"
 #include "query/duckdb/statement.h"
 
@@ -145,54 +144,75 @@ static inline int64_t hr_end_ns(int64_t start_ns, uint64_t dur_ns)
 enum hr_sql_type { HR_SQL_BIGINT, HR_SQL_UBIGINT, HR_SQL_VARCHAR, HR_SQL_HIST };
 #define HR_HIST_BINS 64u
 
+/* FROM of tables.def, and the C type of the member. */
+enum hr_from {
+	HR_FROM_MADE,
+	HR_FROM_NUMBER,
+	HR_FROM_KNOWN,
+	HR_FROM_PLUS1,
+	HR_FROM_TIME,
+	HR_FROM_TEXT,
+	HR_FROM_COPY,
+	HR_FROM_SUM, /* this one and those that follow are of all messages of a row */
+	HR_FROM_MAX,
+	HR_FROM_FIRST,
+	HR_FROM_LAST,
+	HR_FROM_HIST,
+};
+enum hr_member_type {
+	HR_MEMBER_BOOL,
+	HR_MEMBER_INT32,
+	HR_MEMBER_UINT32,
+	HR_MEMBER_64,
+	HR_MEMBER_CHARS,
+	HR_MEMBER_BYTES,
+	HR_MEMBER_STRING,
+	HR_MEMBER_LIST, /* of numbers; the offset is that of its length */
+};
+
 struct hr_sql_column {
 	const char *name;
 	enum hr_sql_type type;
+	bool hidden;
+	enum hr_from from;
+	enum hr_member_type member;
+	size_t offset, list; /* of the member, and of the array of a list */
 };
 
-/* A table function: its columns are those of the view and then hidden ones. */
+/* A table function. Its first columns are shared with other tables. */
 struct hr_sql_table {
 	const char *name;
-	const struct hr_sql_column *columns;
-	unsigned n_columns;
-	unsigned n_visible;
+	const struct hr_sql_column *own;
+	unsigned n_shared;
+	unsigned n_columns; /* with the shared ones */
 };
 
-/* Numbers of columns: HR_EVENTS_cluster... HR_EVENTS_END, and the same for each table */
-#define HR__E_EVENTS(name, type)	 HR_EVENTS_##name,
-#define HR__E_ROLLUPS(name, type)	 HR_ROLLUPS_##name,
-#define HR__E_FILE_RECORDS(name, type)	 HR_FILE_RECORDS_##name,
-#define HR__E_PROCESSES(name, type)	 HR_PROCESSES_##name,
-#define HR__E_FILES(name, type)		 HR_FILES_##name,
-#define HR__E_REGIONS(name, type)	 HR_REGIONS_##name,
-#define HR__E_LABELS(name, type)	 HR_LABELS_##name,
-#define HR__E_LEVELS(name, type)	 HR_LEVELS_##name,
-#define HR__E_JOBS(name, type)		 HR_JOBS_##name,
-#define HR__E_NODES(name, type)		 HR_NODES_##name,
-#define HR__E_LOSSES(name, type)	 HR_LOSSES_##name,
-#define HR__E_KERNEL_RECORDS(name, type) HR_KERNEL_RECORDS_##name,
-#define HR__E_PARTS(name, type)		 HR_PARTS_##name,
-#define HR__E_WAITS(name, type)		 HR_WAITS_##name,
-#define HR__E_REPLAYS(name, type)	 HR_REPLAYS_##name,
-#define HR__E_FINDINGS(name, type)	 HR_FINDINGS_##name,
-#define X(table, TABLE)                                                                            \
-	enum {                                                                                     \
-		HR_COLUMNS_##TABLE(HR__E_##TABLE) HR_HIDDEN_##TABLE(HR__E_##TABLE)                 \
-		    HR_##TABLE##_END                                                               \
-	};
-HR_TABLES(X)
-#undef X
+/*
+ * Numbers of columns: HR_EVENTS_tid... HR_EVENTS_END, and the same for each table. Shared columns
+ * have the numbers HR_STREAM_cluster... HR_STREAM_END and HR_PROCESS_proc... HR_PROCESS_END.
+ */
+/* clang-format off */
+#define HR_SHARED(table, shared) enum { HR__##table##_BEFORE = (shared) - 1,
+#define HR_TABLE(table, name, shared, row) HR_SHARED(table, shared)
+#define HR_COLUMN(table, name, type, from, sentence) HR_##table##_##name,
+#define HR_END(table) HR_##table##_END };
+#include "query/tables/tables.def"
+/* clang-format on */
 
 enum hr_sql_table_id {
-#define X(table, TABLE) HR_TABLE_##TABLE,
-	HR_TABLES(X)
-#undef X
-	    HR_TABLE_END
+#define HR_TABLE(table, name, shared, row) HR_TABLE_##table,
+#include "query/tables/tables.def"
+	HR_TABLE_END = HR_TABLE_BUSY /* the functions from here on have no view */
 };
-extern const struct hr_sql_table hr_tables[HR_TABLE_END];
+extern const struct hr_sql_table hr_tables[];
 
-/* How many first columns all tables share, and how many all tables with process columns share. */
-enum { HR_STREAM_COLUMNS = HR_EVENTS_proc, HR_PROCESS_COLUMNS = HR_EVENTS_tid };
+const struct hr_sql_column *hr_table_column(enum hr_sql_table_id table, unsigned i);
+
+/*
+ * Stores the values of a process in the columns `proc` to `loader_worker`. HR_VALUE_NULL: unknown.
+ */
+#define HR_VALUE_NULL INT64_MIN
+void hr__process_values(const struct hr_stream *s, uint64_t proc, int64_t *values);
 
 /* ---- the query ---- */
 struct hr_query {
@@ -235,7 +255,7 @@ int hr_busy_register(struct hr_query *q);
 int hr_during_register(struct hr_query *q);
 int hr_rows_register(struct hr_query *q);
 
-void hr_table_bind(duckdb_bind_info info, const struct hr_sql_table *table);
+void hr_table_bind(duckdb_bind_info info, enum hr_sql_table_id table);
 
 /* The callbacks of a table function. `bind` gets the argument `extra`. Returns 0 or -EIO. */
 struct hr_table_function {

@@ -12,20 +12,8 @@
 #define STATE_FAILED  "failed"
 #define STATE_ENDED   "ended"
 
-struct listed_job {
-	const struct hr_qstream *st; /* the first stream of the job; its other streams follow */
-	size_t n_streams;
-	duckdb_string_t array_job, array_task, user, account, partition, name, state;
-	int64_t start_ns, end_ns; /* wall clock; 0: unknown */
-	bool uid_known;
-	uint32_t uid, ranks_expected, nodes_expected;
-	uint64_t ranks_seen, nodes;
-	bool live, silent, unfinished;
-	bool killed, failed;
-};
-
 struct listed_jobs {
-	struct listed_job *list;
+	struct hr_job_row *list;
 	size_t n, size;
 };
 
@@ -52,7 +40,7 @@ static void take_text(struct hr_query *q, duckdb_string_t *to, const char *text)
 		*to = hr__string_copy(&q->pool, text);
 }
 
-static void take_event(struct hr_query *q, struct listed_job *job, const struct hr_qstream *st,
+static void take_event(struct hr_query *q, struct hr_job_row *job, const struct hr_qstream *st,
 		       const Headrace__JobEvent *e)
 {
 	int64_t start = e->start_ns != 0 ? hr_wall_ns(st, e->start_ns) : 0;
@@ -76,7 +64,7 @@ static void take_event(struct hr_query *q, struct listed_job *job, const struct 
 		job->nodes_expected = e->nodes_expected;
 }
 
-static int take_stream(struct hr_query *q, struct listed_job *job, const struct hr_qstream *st)
+static int take_stream(struct hr_query *q, struct hr_job_row *job, const struct hr_qstream *st)
 {
 	struct hr_frames events, ends;
 	int r;
@@ -121,7 +109,7 @@ static int compare_int(const void *a, const void *b)
 }
 
 /* Counts the ranks and nodes of a job. Streams of one node are adjacent. */
-static int count_parts(struct listed_job *job)
+static int count_parts(struct hr_job_row *job)
 {
 	int32_t *ranks = NULL;
 	size_t n = 0, size = 0;
@@ -148,7 +136,7 @@ static int count_parts(struct listed_job *job)
 	return 0;
 }
 
-static int jobs_finish(struct listed_job *job)
+static int jobs_finish(struct hr_job_row *job)
 {
 	const char *state = STATE_ENDED;
 
@@ -176,13 +164,13 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < q->n_streams; i++) {
 		const struct hr_qstream *st = &q->streams[i];
-		struct listed_job *job;
+		struct hr_job_row *job;
 
 		if (i == 0 || !same_job(st - 1, st)) {
 			r = hr_array_reserve(jobs->list, jobs->n, jobs->size) ? 0 : -ENOMEM;
 			if (r < 0)
 				return r;
-			jobs->list[jobs->n++] = (struct listed_job){.st = st};
+			jobs->list[jobs->n++] = (struct hr_job_row){.st = st};
 		}
 		job = &jobs->list[jobs->n - 1];
 		job->n_streams++;
@@ -204,51 +192,29 @@ static void jobs_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t row)
+static const void *jobs_row(const struct hr_rows *rows, size_t row)
 {
 	const struct listed_jobs *jobs = rows->data;
 
-	return jobs->list[row].st;
+	return &jobs->list[row];
 }
 
-static const size_t job_texts[HR_JOBS_END] = {
-#define T(name) [HR_JOBS_##name] = offsetof(struct listed_job, name)
-    T(array_job), T(array_task), T(user), T(account),
-    T(partition), T(name),	 T(state)
-#undef T
-};
+static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t row)
+{
+	const struct hr_job_row *job = jobs_row(rows, row);
+
+	return job->st;
+}
 
 static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct listed_jobs *jobs = rows->data;
-	const struct listed_job *job = &jobs->list[row];
+	const struct hr_job_row *job = jobs_row(rows, row);
 
-	if (job_texts[column] != 0) {
-		hr__cell_text(c, *(const duckdb_string_t *)((const char *)job + job_texts[column]));
-		return;
-	}
-	switch (column) {
-	case HR_JOBS_uid:
+	if (column == HR_JOBS_uid) {
 		c->u = job->uid;
 		c->null = !job->uid_known;
-		break;
-	case HR_JOBS_start_ns:
-		hr__cell_nonzero(c, (uint64_t)job->start_ns);
-		break;
-	case HR_JOBS_end_ns:
+	} else { /* end_ns */
 		hr__cell_nonzero(c, job->live || job->silent ? 0 : (uint64_t)job->end_ns);
-		break;
-	case HR_JOBS_nodes:
-		c->u = job->nodes;
-		break;
-	case HR_JOBS_ranks_seen:
-		c->u = job->ranks_seen;
-		break;
-	case HR_JOBS_ranks_expected:
-		hr__cell_nonzero(c, job->ranks_expected);
-		break;
-	default:
-		hr__cell_nonzero(c, job->nodes_expected);
 	}
 }
 
@@ -258,5 +224,6 @@ const struct hr_row_kind hr__jobs_kind = {
     .gather = jobs_gather,
     .done = jobs_done,
     .stream = jobs_stream,
+    .row = jobs_row,
     .cell = jobs_cell,
 };

@@ -27,26 +27,10 @@ static int losses_gather(struct hr_rows *rows, uint64_t want)
 
 static void losses_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	size_t n;
-	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
-	const Headrace__LossRow *first = e->msg;
+	const Headrace__LossRow *first = hr_sums_first(rows, row);
 
-	switch (column) {
-	case HR_LOSSES_reason:
-		hr__cell_text(c, hr__string_copy(&rows->q->pool, first->reason));
-		break;
-	case HR_LOSSES_op:
-		hr_cell_constant(c, hr_op_info((uint16_t)first->op)->name);
-		break;
-	case HR_LOSSES_count:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, count));
-		break;
-	case HR_LOSSES_bytes:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, bytes));
-		break;
-	default:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__LossRow, dur_ns));
-	}
+	(void)column; /* `op`, the only one that is made */
+	hr_cell_constant(c, hr_op_info((uint16_t)first->op)->name);
 }
 
 const struct hr_row_kind hr__losses_kind = {
@@ -54,5 +38,6 @@ const struct hr_row_kind hr__losses_kind = {
     .gather = losses_gather,
     .done = hr_sums_done,
     .proc = hr_sums_proc,
+    .row = hr_sums_first,
     .cell = losses_cell,
 };

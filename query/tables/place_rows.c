@@ -106,6 +106,12 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 	return 0;
 }
 
+static const void *nodes_row(const struct hr_rows *rows, size_t row)
+{
+	(void)row;
+	return rows->st->s;
+}
+
 static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct hr_stream *s = rows->st->s;
@@ -124,21 +130,12 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		c->u = s->clock_offset_error_ns;
 		c->null = !s->clock_known;
 		break;
-	case HR_NODES_instance:
-		c->u = s->instance;
-		break;
 	case HR_NODES_state:
 		hr_cell_constant(c, rows->data);
 		break;
 	case HR_NODES_events:
 		for (uint32_t i = 0; i < s->n_batches; i++)
 			c->u += s->batches[i].count;
-		break;
-	case HR_NODES_heard_ns:
-		hr__cell_nonzero(c, s->heard_ns);
-		break;
-	case HR_NODES_closed_ns:
-		hr__cell_nonzero(c, s->closed_ns);
 		break;
 	case HR_NODES_silent_ns:
 		c->null = rows->st->state != HR_STREAM_SILENT;
@@ -152,5 +149,6 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 const struct hr_row_kind hr__nodes_kind = {
     .table = HR_TABLE_NODES,
     .gather = nodes_gather,
+    .row = nodes_row,
     .cell = nodes_cell,
 };

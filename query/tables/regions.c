@@ -10,24 +10,9 @@ struct regions {
 	struct hr_frames frames;
 	size_t *first; /* number of each frame's first row, and then the number of all rows */
 	duckdb_string_t **texts; /* texts[frame][number - 1]; empty until a row shows the text */
+	struct hr_region row;	 /* the last one that regions_row has returned */
+	size_t frame;		 /* its frame */
 };
-
-/* Returns the number of a region's text for a column; 0: none. */
-static uint32_t regions_text_of(const struct hr_region *g, unsigned column)
-{
-	switch (column) {
-	case HR_REGIONS_domain:
-		return g->domain;
-	case HR_REGIONS_category:
-		return g->category;
-	case HR_REGIONS_name:
-		return g->name;
-	case HR_REGIONS_args:
-		return g->args;
-	default:
-		return 0;
-	}
-}
 
 /*
  * Returns a text of a frame. A text is copied when a row first shows it, because a statement may
@@ -146,62 +131,49 @@ static uint64_t regions_proc(const struct hr_rows *rows, size_t row)
 	return m->keys[m->key[row - g->first[frame]]]->proc;
 }
 
-static void regions_known(struct hr_cell *c, uint64_t value)
+static const void *regions_row(const struct hr_rows *rows, size_t row)
 {
-	c->u = value;
-	c->null = value == HR_REGION_UNKNOWN;
+	struct regions *g = rows->data;
+
+	g->frame = regions_find(g, row);
+	hr_regions_get(g->frames.list[g->frame]->regions, row - g->first[g->frame], &g->row);
+	return &g->row;
 }
 
 void hr_regions_row(const struct hr_rows *rows, size_t row, struct hr_region *ret)
 {
-	const struct regions *g = rows->data;
-	size_t frame = regions_find(g, row);
-
-	hr_regions_get(g->frames.list[frame]->regions, row - g->first[frame], ret);
+	*ret = *(const struct hr_region *)regions_row(rows, row);
 }
 
 static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct regions *g = rows->data;
-	size_t frame = regions_find(g, row);
-	struct hr_region region;
+	const struct hr_region *g = regions_row(rows, row);
 	uint32_t text;
 
-	hr_regions_get(g->frames.list[frame]->regions, row - g->first[frame], &region);
 	switch (column) {
-	case HR_REGIONS_tid:
-		hr__cell_nonzero(c, region.tid);
-		break;
 	case HR_REGIONS_kind:
-		hr_cell_constant(c, hr_region_kind_name(region.kind));
-		break;
-	case HR_REGIONS_depth:
-		c->u = region.depth;
-		break;
-	case HR_REGIONS_open:
-		c->u = region.open;
-		break;
-	case HR_REGIONS_count:
-		c->u = region.count;
-		break;
-	case HR_REGIONS_start_ns:
-		hr__cell_wall(c, rows->st, region.start_ns);
-		break;
-	case HR_REGIONS_dur_ns:
-		c->u = region.dur_ns;
-		break;
+		hr_cell_constant(c, hr_region_kind_name(g->kind));
+		return;
 	case HR_REGIONS_step:
-		regions_known(c, region.step);
-		break;
 	case HR_REGIONS_epoch:
-		regions_known(c, region.epoch);
+		c->u = column == HR_REGIONS_step ? g->step : g->epoch;
+		c->null = c->u == HR_REGION_UNKNOWN;
+		return;
+	case HR_REGIONS_domain:
+		text = g->domain;
+		break;
+	case HR_REGIONS_category:
+		text = g->category;
+		break;
+	case HR_REGIONS_name:
+		text = g->name;
 		break;
 	default:
-		text = regions_text_of(&region, column);
-		c->null = text == 0;
-		if (!c->null)
-			c->s = text_of(rows, frame, text);
+		text = g->args;
 	}
+	c->null = text == 0;
+	if (!c->null)
+		c->s = text_of(rows, ((const struct regions *)rows->data)->frame, text);
 }
 
 const struct hr_row_kind hr_regions_kind = {
@@ -210,5 +182,6 @@ const struct hr_row_kind hr_regions_kind = {
     .gather = regions_gather,
     .done = regions_done,
     .proc = regions_proc,
+    .row = regions_row,
     .cell = regions_cell,
 };

@@ -86,31 +86,10 @@ static void rollups_cell(const struct hr_rows *rows, size_t row, unsigned column
 	case HR_ROLLUPS_window_start_ns:
 		c->i = hr_wall_ns(rows->st, e->key[0]);
 		break;
-	case HR_ROLLUPS_count:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, count));
-		break;
-	case HR_ROLLUPS_bytes:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, bytes));
+	default: /* bytes */
 		c->null = op->name && op->bytes_rule == HR_BYTES_NONE;
-		break;
-	case HR_ROLLUPS_errors:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, errors));
-		break;
-	case HR_ROLLUPS_dur_ns:
-		c->u = hr_sums_total(e, n, offsetof(Headrace__Rollup, dur_ns));
-		break;
-	case HR_ROLLUPS_max_dur_ns:
-		c->u = hr_sums_max(e, n, offsetof(Headrace__Rollup, max_dur_ns));
-		break;
-	default:
-		for (size_t i = 0; i < n; i++) {
-			const Headrace__Rollup *m = e[i].msg;
-
-			if (column == HR_ROLLUPS_size_hist)
-				hr__hist_add(c->hist, m->size_hist, m->n_size_hist);
-			else
-				hr__hist_add(c->hist, m->dur_hist, m->n_dur_hist);
-		}
+		for (size_t i = 0; i < n; i++)
+			c->u += ((const Headrace__Rollup *)e[i].msg)->bytes;
 	}
 }
 
@@ -120,5 +99,6 @@ const struct hr_row_kind hr__rollups_kind = {
     .gather = rollups_gather,
     .done = hr_sums_done,
     .proc = rollups_proc,
+    .row = hr_sums_first,
     .cell = rollups_cell,
 };

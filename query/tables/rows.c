@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "query/tables/sums.h"
 
 static const struct hr_row_kind *const kinds[] = {
     &hr__rollups_kind,	 &hr__file_records_kind, &hr__files_kind,	   &hr__processes_kind,
@@ -96,7 +97,7 @@ static void rows_bind(duckdb_bind_info info)
 {
 	const struct rows_bound *b = hr_duckdb.bind_get_extra_info(info);
 
-	hr_table_bind(info, &hr_tables[b->kind->table]);
+	hr_table_bind(info, b->kind->table);
 	if (b->kind->many)
 		hr_duckdb.bind_set_cardinality(info, MANY_ROWS, false);
 	if (b->kind->parameters != NULL)
@@ -148,13 +149,13 @@ static void init_worker(duckdb_init_info info)
 static void stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *c)
 {
 	switch (column) {
-	case HR_EVENTS_cluster:
+	case HR_STREAM_cluster:
 		c->s = st->cluster;
 		break;
-	case HR_EVENTS_job:
+	case HR_STREAM_job:
 		c->s = st->job;
 		break;
-	case HR_EVENTS_attempt:
+	case HR_STREAM_attempt:
 		c->i = st->s->attempt;
 		break;
 	default:
@@ -165,37 +166,81 @@ static void stream_cell(const struct hr_qstream *st, unsigned column, struct hr_
 static void process_cell(const struct hr_stream *s, uint64_t proc, unsigned column,
 			 struct hr_cell *c)
 {
-	const struct hr_process *p = proc != 0 ? hr_stream_process(s, proc) : NULL;
+	int64_t values[HR_PROCESS_END - HR_STREAM_END];
 
-	c->null = p == NULL;
-	if (column == HR_EVENTS_proc) {
-		c->u = hr_stream_proc(s, proc);
-		c->null = proc == 0;
+	c->null = proc == 0;
+	if (c->null)
 		return;
+	hr__process_values(s, proc, values);
+	c->i = values[column - HR_STREAM_END];
+	c->null = c->i == HR_VALUE_NULL;
+}
+
+static uint64_t number_at(const void *at, enum hr_member_type type)
+{
+	switch (type) {
+	case HR_MEMBER_BOOL:
+		return *(const bool *)at;
+	case HR_MEMBER_INT32:
+		return (uint64_t)((const int32_t *)at)[0];
+	case HR_MEMBER_UINT32:
+		return *(const uint32_t *)at;
+	default:
+		return *(const uint64_t *)at;
 	}
-	if (p == NULL)
-		return;
-	switch (column) {
-	case HR_EVENTS_pid:
-		c->i = p->msg->pid;
-		return;
-	case HR_EVENTS_rank:
-		c->i = p->rank;
+}
+
+static duckdb_string_t text_at(struct hr_pool *pool, const void *at, enum hr_member_type type)
+{
+	const ProtobufCBinaryData *bytes = at;
+
+	switch (type) {
+	case HR_MEMBER_CHARS:
+		return hr_string_ofz(pool, *(char *const *)at);
+	case HR_MEMBER_BYTES:
+		return hr_string_of(pool, bytes->data, bytes->len);
+	default:
+		return *(const duckdb_string_t *)at;
+	}
+}
+
+static void member_cell(const struct hr_rows *rows, const struct hr_sql_column *column,
+			const void *at, struct hr_cell *c)
+{
+	struct hr_pool *pool = &rows->q->pool;
+
+	switch (column->from) {
+	case HR_FROM_TEXT:
+		hr__cell_text(c, text_at(pool, at, column->member));
 		break;
-	case HR_EVENTS_local_rank:
-		c->i = p->local_rank;
+	case HR_FROM_COPY:
+		hr__cell_text(c, hr__string_copy(pool, *(char *const *)at));
 		break;
-	case HR_EVENTS_worker:
-		c->i = p->worker;
-		break;
-	case HR_EVENTS_loader:
-		c->i = (int64_t)p->msg->loader_plus1 - 1;
+	case HR_FROM_TIME:
+		hr__cell_wall(c, rows->st, number_at(at, column->member));
 		break;
 	default:
-		c->i = (int64_t)p->msg->loader_worker_plus1 - 1;
-		break;
+		c->u = number_at(at, column->member);
+		c->null = column->from != HR_FROM_NUMBER && c->u == 0;
+		c->u -= column->from == HR_FROM_PLUS1;
 	}
-	c->null = c->i < 0;
+}
+
+static void read_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, size_t row,
+		      unsigned i, const struct hr_sql_column *column, struct hr_cell *c)
+{
+	if (column->from == HR_FROM_MADE || kind->row == NULL)
+		kind->cell(rows, row, i, c);
+	else if (column->from >= HR_FROM_SUM)
+		hr__sums_cell(rows, row, column, c);
+	else
+		member_cell(rows, column, (const char *)kind->row(rows, row) + column->offset, c);
+}
+
+void hr_row_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, size_t row,
+		 unsigned column, struct hr_cell *ret)
+{
+	read_cell(kind, rows, row, column, hr_table_column(kind->table, column), ret);
 }
 
 static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
@@ -216,36 +261,36 @@ static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
 	}
 }
 
-static void emit(const struct rows_worker *w, unsigned column, size_t n, duckdb_vector vector,
+static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vector vector,
 		 size_t first)
 {
 	const struct hr_row_kind *kind = w->kind;
-	enum hr_sql_type type = hr_tables[kind->table].columns[column].type;
-	unsigned process_end = kind->proc != NULL ? HR_PROCESS_COLUMNS : HR_STREAM_COLUMNS;
+	const struct hr_sql_column *column = hr_table_column(kind->table, i);
+	unsigned process_end = kind->proc != NULL ? HR_PROCESS_END : HR_STREAM_END;
 	struct hr_query_out out = hr_query_out_of(vector);
 	uint64_t *hists = NULL;
 
-	if (type == HR_SQL_HIST) {
+	if (column->type == HR_SQL_HIST) {
 		hists = hr_duckdb.vector_get_data(hr_duckdb.array_vector_get_child(vector));
 		hists += first * HR_HIST_BINS;
 		memset(hists, 0, n * HR_HIST_BINS * sizeof(*hists));
 	}
 	for (size_t k = 0; k < n; k++) {
-		const struct hr_qstream *st = kind->stream != NULL && column < process_end
+		const struct hr_qstream *st = kind->stream != NULL && i < process_end
 						  ? kind->stream(&w->rows, w->at + k)
 						  : w->rows.st;
 		struct hr_cell c = {.u = 0};
 
-		if (column < HR_STREAM_COLUMNS) {
-			stream_cell(st, column, &c);
-			c.null = column == HR_EVENTS_node && kind->of_job;
-		} else if (column < process_end) {
-			process_cell(st->s, kind->proc(&w->rows, w->at + k), column, &c);
+		if (i < HR_STREAM_END) {
+			stream_cell(st, i, &c);
+			c.null = i == HR_STREAM_node && kind->of_job;
+		} else if (i < process_end) {
+			process_cell(st->s, kind->proc(&w->rows, w->at + k), i, &c);
 		} else {
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
-			kind->cell(&w->rows, w->at + k, column, &c);
+			read_cell(kind, &w->rows, w->at + k, i, column, &c);
 		}
-		rows_put(&c, type, first + k, &out);
+		rows_put(&c, column->type, first + k, &out);
 	}
 }
 
@@ -358,10 +403,42 @@ void hr_frames_free(struct hr_frames *f)
 	*f = (struct hr_frames){0};
 }
 
-void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n)
+int hr__file_names(struct hr_rows *rows, uint64_t want, const enum hr_file_part *parts, unsigned n)
 {
-	for (size_t i = 0; i + 1 < n; i += 2) {
-		if (pairs[i] < HR_HIST_BINS)
-			hist[pairs[i]] += pairs[i + 1];
+	unsigned names = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!HR_WANTS(want, i) || parts[i] == HR_FILE_NOTHING)
+			continue;
+		names |= parts[i] == HR_FILE_PATH	? HR_NAMES_PATH
+			 : parts[i] == HR_FILE_PATTERN	? HR_NAMES_PATTERN
+							: HR_NAMES_INFO;
+	}
+	return hr__names_need(rows->q, rows->st, names);
+}
+
+void hr__cell_file(const struct hr_rows *rows, uint32_t file, enum hr_file_part part,
+		   struct hr_cell *c)
+{
+	const struct hr_query_names *names = &rows->st->names;
+
+	switch (part) {
+	case HR_FILE_PATH:
+		hr__cell_text(c, names->path[file]);
+		break;
+	case HR_FILE_PATTERN:
+		c->null = names->pattern[file] == 0;
+		if (!c->null)
+			c->s = names->patterns[names->pattern[file]];
+		break;
+	case HR_FILE_SCOPE:
+		hr_cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
+		break;
+	case HR_FILE_MOUNT:
+	case HR_FILE_FS_TYPE:
+		hr__cell_mount(rows->st, names->mount[file], part == HR_FILE_FS_TYPE, c);
+		break;
+	default:
+		hr__cell_nonzero(c, names->hash[file]);
 	}
 }

@@ -56,8 +56,18 @@ struct hr_row_kind {
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
 	/* Returns the stream of a row. NULL: each unit is one stream. */
 	const struct hr_qstream *(*stream)(const struct hr_rows *rows, size_t row);
+	/*
+	 * Returns the ROW of tables.def (of several messages, the first one), which is valid until
+	 * the next call. NULL: `cell` makes all cells.
+	 */
+	const void *(*row)(const struct hr_rows *rows, size_t row);
+	/* Makes the cells of columns with FROM MADE. */
 	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
 };
+
+/* Makes a cell of any column that follows the shared ones. */
+void hr_row_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, size_t row,
+		 unsigned column, struct hr_cell *ret);
 
 #define HR_WANTS(want, column) (((want) >> (column)&1) != 0)
 
@@ -67,6 +77,18 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
     hr_findings_kind, hr_waits_kind, hr_part_sums_kind, hr_regions_of_kind;
 
 /* ---- for kinds ---- */
+struct hr_job_row {
+	const struct hr_qstream *st; /* the first stream of the job; its other streams follow */
+	size_t n_streams;
+	duckdb_string_t array_job, array_task, user, account, partition, name, state;
+	int64_t start_ns, end_ns; /* wall clock; 0: unknown */
+	bool uid_known;
+	uint32_t uid, ranks_expected, nodes_expected;
+	uint64_t ranks_seen, nodes;
+	bool live, silent, unfinished;
+	bool killed, failed;
+};
+
 struct hr_frames {
 	Headrace__Frame **list;
 	size_t n;
@@ -123,7 +145,22 @@ static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st,
 	c->null = boot_ns == 0;
 }
 
-/* Adds a histogram of pairs (bin, count). Ignores bins out of range. */
-void hr__hist_add(uint64_t *hist, const uint64_t *pairs, size_t n);
+/* What a cell has of a file. */
+enum hr_file_part {
+	HR_FILE_NOTHING,
+	HR_FILE_PATH,
+	HR_FILE_PATTERN,
+	HR_FILE_SCOPE,
+	HR_FILE_MOUNT,
+	HR_FILE_FS_TYPE,
+	HR_FILE_HASH
+};
+
+/* Makes the arrays of names that the wanted columns need. `parts[i]` is of column i < n. */
+int hr__file_names(struct hr_rows *rows, uint64_t want, const enum hr_file_part *parts, unsigned n);
+
+/* Makes a cell of the file with this number in the stream of the rows. */
+void hr__cell_file(const struct hr_rows *rows, uint32_t file, enum hr_file_part part,
+		   struct hr_cell *c);
 
 #endif

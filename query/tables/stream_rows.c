@@ -30,7 +30,7 @@ static void processes_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static const Headrace__Process *processes_row(const struct hr_rows *rows, size_t row)
+static const void *processes_row(const struct hr_rows *rows, size_t row)
 {
 	const struct hr_process *const *list = rows->data;
 
@@ -39,7 +39,9 @@ static const Headrace__Process *processes_row(const struct hr_rows *rows, size_t
 
 static uint64_t processes_proc(const struct hr_rows *rows, size_t row)
 {
-	return processes_row(rows, row)->proc;
+	const Headrace__Process *p = processes_row(rows, row);
+
+	return p->proc;
 }
 
 static duckdb_string_t command_line(struct hr_query *q, const Headrace__Process *p)
@@ -71,62 +73,23 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 			   struct hr_cell *c)
 {
 	const Headrace__Process *p = processes_row(rows, row);
-	struct hr_pool *pool = &rows->q->pool;
 
 	switch (column) {
-	case HR_PROCESSES_ppid:
-		hr__cell_nonzero(c, (uint64_t)p->ppid);
-		break;
-	case HR_PROCESSES_exe:
-		hr__cell_text(c, hr_string_of(pool, p->exe.data, p->exe.len));
-		break;
 	case HR_PROCESSES_cmdline:
 		hr__cell_text(c, command_line(rows->q, p));
 		break;
 	case HR_PROCESSES_exec_of:
 		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->exec_of));
 		break;
-	case HR_PROCESSES_start_ns:
-		hr__cell_wall(c, rows->st, p->start_ns);
-		break;
-	case HR_PROCESSES_end_ns:
-		hr__cell_wall(c, rows->st, p->end_ns);
-		break;
-	case HR_PROCESSES_exit:
-		hr__cell_text(c, hr_string_ofz(pool, p->exit));
-		break;
-	case HR_PROCESSES_restart:
-		hr__cell_nonzero(c, p->restart_plus1);
-		c->u -= p->restart_plus1 > 0;
-		break;
 	case HR_PROCESSES_parent_proc:
 		hr__cell_nonzero(c, hr_stream_proc(rows->st->s, p->parent_proc));
-		break;
-	case HR_PROCESSES_world_size:
-		hr__cell_nonzero(c, p->world_size);
-		break;
-	case HR_PROCESSES_rank_source:
-		hr__cell_text(c, hr_string_ofz(pool, p->rank_source));
-		break;
-	case HR_PROCESSES_deselected:
-		c->u = p->deselected;
-		break;
-	case HR_PROCESSES_excluded_opens:
-	case HR_PROCESSES_excluded:
-		excluded_cells(rows->q, p, column == HR_PROCESSES_excluded, c);
-		break;
-	case HR_PROCESSES_cpu_quota_milli:
-		hr__cell_nonzero(c, p->cpu_quota_milli);
-		break;
-	case HR_PROCESSES_cpus:
-		hr__cell_nonzero(c, p->cpus);
 		break;
 	case HR_PROCESSES_first_cpu:
 		hr__cell_nonzero(c, p->cpus);
 		c->u = p->first_cpu;
 		break;
 	default:
-		c->u = p->uid;
+		excluded_cells(rows->q, p, column == HR_PROCESSES_excluded, c);
 	}
 }
 
@@ -135,6 +98,7 @@ const struct hr_row_kind hr__processes_kind = {
     .gather = processes_gather,
     .done = processes_done,
     .proc = processes_proc,
+    .row = processes_row,
     .cell = processes_cell,
 };
 
@@ -192,26 +156,16 @@ static int levels_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static void levels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static const void *levels_row(const struct hr_rows *rows, size_t row)
 {
 	const struct hr_frames *f = rows->data;
-	const Headrace__Levels *l = f->list[row]->levels;
 
-	switch (column) {
-	case HR_LEVELS_level:
-		hr__cell_text(c, hr__string_copy(&rows->q->pool, l->level));
-		break;
-	case HR_LEVELS_start_ns:
-		hr__cell_wall(c, rows->st, l->start_ns);
-		break;
-	default:
-		hr__cell_wall(c, rows->st, l->end_ns);
-	}
+	return f->list[row]->levels;
 }
 
 const struct hr_row_kind hr__levels_kind = {
     .table = HR_TABLE_LEVELS,
     .gather = levels_gather,
     .done = frames_done,
-    .cell = levels_cell,
+    .row = levels_row,
 };

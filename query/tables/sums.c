@@ -80,6 +80,13 @@ const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, 
 	return &s->entries[s->starts[row]];
 }
 
+const void *hr_sums_first(const struct hr_rows *rows, size_t row)
+{
+	size_t n;
+
+	return hr_sums_run(rows, row, &n)->msg;
+}
+
 uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row)
 {
 	size_t n;
@@ -87,36 +94,39 @@ uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row)
 	return hr_sums_run(rows, row, &n)->key[0];
 }
 
-uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member)
+/* Adds a histogram of pairs (bin, count). Ignores bins out of range. */
+static void hist_add(uint64_t *hist, const uint64_t *pairs, size_t n)
 {
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += *(const uint64_t *)((const char *)e[i].msg + member);
-	return sum;
+	for (size_t i = 0; i + 1 < n; i += 2) {
+		if (pairs[i] < HR_HIST_BINS)
+			hist[pairs[i]] += pairs[i + 1];
+	}
 }
 
-uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member)
+void hr__sums_cell(const struct hr_rows *rows, size_t row, const struct hr_sql_column *column,
+		   struct hr_cell *c)
 {
-	uint64_t max = 0;
+	uint64_t sum = 0, max = 0, min = 0;
+	size_t n;
+	const struct hr_sums_entry *e = hr_sums_run(rows, row, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t v = *(const uint64_t *)((const char *)e[i].msg + member);
+		const char *msg = e[i].msg;
+		const void *at = msg + column->offset;
+		uint64_t v;
 
+		if (column->from == HR_FROM_HIST) {
+			hist_add(c->hist, *(uint64_t *const *)(msg + column->list),
+				 *(const size_t *)at);
+			continue;
+		}
+		v = *(const uint64_t *)at;
+		sum += v;
 		max = v > max ? v : max;
+		min = v != 0 && (min == 0 || v < min) ? v : min;
 	}
-	return max;
-}
-
-uint64_t hr_sums_min(const struct hr_sums_entry *e, size_t n, size_t member)
-{
-	uint64_t min = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		uint64_t v = *(const uint64_t *)((const char *)e[i].msg + member);
-
-		if (v != 0 && (min == 0 || v < min))
-			min = v;
-	}
-	return min;
+	if (column->from == HR_FROM_FIRST || column->from == HR_FROM_LAST)
+		hr__cell_wall(c, rows->st, column->from == HR_FROM_FIRST ? min : max);
+	else
+		c->u = column->from == HR_FROM_MAX ? max : sum;
 }

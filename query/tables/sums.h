@@ -37,12 +37,12 @@ int hr_sums_group(struct hr_rows *rows);
 
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n);
 
-/* Returns the process of a row, which must be the first part of the key. */
+/* Return the first message of a row, and its process, which must be the first part of the key. */
+const void *hr_sums_first(const struct hr_rows *rows, size_t row);
 uint64_t hr_sums_proc(const struct hr_rows *rows, size_t row);
 
-/* Return the sum, maximum or minimum (without 0) of a member at this offset in n messages. */
-uint64_t hr_sums_total(const struct hr_sums_entry *e, size_t n, size_t member);
-uint64_t hr_sums_max(const struct hr_sums_entry *e, size_t n, size_t member);
-uint64_t hr_sums_min(const struct hr_sums_entry *e, size_t n, size_t member);
+/* Makes a cell of a column with FROM SUM to HIST. */
+void hr__sums_cell(const struct hr_rows *rows, size_t row, const struct hr_sql_column *column,
+		   struct hr_cell *c);
 
 #endif

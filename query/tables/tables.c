@@ -1,21 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/tables/internal.h"
+#include "query/tables/rows.h"
 
 #include <errno.h>
+#include <stddef.h>
 
-#define COLUMN(name, type) {#name, HR_SQL_##type},
-#define ONE(name, type)	   +1 // NOLINT(bugprone-macro-parentheses): a sum is made of them
-#define X(table, TABLE)                                                                            \
-	static const struct hr_sql_column columns_##table[] = {HR_COLUMNS_##TABLE(COLUMN)          \
-								   HR_HIDDEN_##TABLE(COLUMN)};
-HR_TABLES(X)
-#undef X
+#include "common/region.h"
 
-const struct hr_sql_table hr_tables[HR_TABLE_END] = {
-#define X(table, TABLE) {#table, columns_##table, HR_##TABLE##_END, 0 HR_COLUMNS_##TABLE(ONE)},
-    HR_TABLES(X)
-#undef X
+/* ---- what tables.def defines ---- */
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): arguments are types and names */
+/* clang-format off */
+#define MEMBER_TYPE(row, name) \
+	_Generic(((row *)NULL)->name, bool: HR_MEMBER_BOOL, int32_t: HR_MEMBER_INT32, \
+		 uint32_t: HR_MEMBER_UINT32, int64_t: HR_MEMBER_64, uint64_t: HR_MEMBER_64, \
+		 char *: HR_MEMBER_CHARS, ProtobufCBinaryData: HR_MEMBER_BYTES, \
+		 duckdb_string_t: HR_MEMBER_STRING)
+#define MEMBER(from, row, name) HR_FROM_##from, MEMBER_TYPE(row, name), offsetof(row, name), 0
+
+#define FROM_MADE(row, name) HR_FROM_MADE, 0, 0, 0
+#define FROM_NUMBER(row, name) MEMBER(NUMBER, row, name)
+#define FROM_KNOWN(row, name) MEMBER(KNOWN, row, name)
+#define FROM_PLUS1(row, name) MEMBER(PLUS1, row, name##_plus1)
+#define FROM_TIME(row, name) MEMBER(TIME, row, name)
+#define FROM_TEXT(row, name) MEMBER(TEXT, row, name)
+#define FROM_COPY(row, name) MEMBER(COPY, row, name)
+#define FROM_SUM(row, name) MEMBER(SUM, row, name)
+#define FROM_MAX(row, name) MEMBER(MAX, row, name)
+#define FROM_FIRST(row, name) MEMBER(FIRST, row, name)
+#define FROM_LAST(row, name) MEMBER(LAST, row, name)
+#define FROM_HIST(row, name) \
+	HR_FROM_HIST, HR_MEMBER_LIST, offsetof(row, n_##name), offsetof(row, name)
+
+#define HR_TABLE(table, name, shared, row) typedef row row_##table;
+#include "query/tables/tables.def"
+
+/* All columns: the shared ones, and then those of each table. */
+static const struct hr_sql_column columns[] = {
+#define HR_COLUMN(table, name, type, from, sentence) \
+	{#name, HR_SQL_##type, false, FROM_##from(row_##table, name)},
+#define HR_HIDDEN(table, name, type, from, sentence) \
+	{#name, HR_SQL_##type, true, FROM_##from(row_##table, name)},
+#include "query/tables/tables.def"
 };
+
+/* FIRST_<table> is the position of a table's first column in `columns`. */
+enum {
+#define HR_SHARED(table, shared) FIRST_##table, BEFORE_##table = FIRST_##table - 1,
+#define HR_TABLE(table, name, shared, row) HR_SHARED(table, shared)
+#define HR_COLUMN(table, name, type, from, sentence) AT_##table##_##name,
+#include "query/tables/tables.def"
+};
+
+const struct hr_sql_table hr_tables[] = {
+#define HR_TABLE(table, name, shared, row) \
+	{name, &columns[FIRST_##table], shared, HR_##table##_END},
+#include "query/tables/tables.def"
+};
+/* clang-format on */
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+const struct hr_sql_column *hr_table_column(enum hr_sql_table_id table, unsigned i)
+{
+	const struct hr_sql_table *t = &hr_tables[table];
+
+	return i < t->n_shared ? &columns[i] : &t->own[i - t->n_shared];
+}
+
+/* ---- values that tables share ---- */
+
+static int64_t known(int32_t value)
+{
+	return value < 0 ? HR_VALUE_NULL : value;
+}
+
+static int64_t minus1(uint32_t value)
+{
+	return value == 0 ? HR_VALUE_NULL : (int64_t)value - 1;
+}
+
+void hr__process_values(const struct hr_stream *s, uint64_t proc, int64_t *values)
+{
+	const struct hr_process *p = hr_stream_process(s, proc);
+
+	for (unsigned i = HR_PROCESS_pid; i < HR_PROCESS_END; i++)
+		values[i - HR_STREAM_END] = HR_VALUE_NULL;
+	values[HR_PROCESS_proc - HR_STREAM_END] = (int64_t)hr_stream_proc(s, proc);
+	if (p == NULL)
+		return;
+	values[HR_PROCESS_pid - HR_STREAM_END] = p->msg->pid;
+	values[HR_PROCESS_rank - HR_STREAM_END] = known(p->rank);
+	values[HR_PROCESS_local_rank - HR_STREAM_END] = known(p->local_rank);
+	values[HR_PROCESS_worker - HR_STREAM_END] = known(p->worker);
+	values[HR_PROCESS_loader - HR_STREAM_END] = minus1(p->msg->loader_plus1);
+	values[HR_PROCESS_loader_worker - HR_STREAM_END] = minus1(p->msg->loader_worker_plus1);
+}
+
+/* ---- table functions ---- */
 
 static duckdb_logical_type logical_type(enum hr_sql_type type)
 {
@@ -37,12 +117,13 @@ static duckdb_logical_type logical_type(enum hr_sql_type type)
 	return array;
 }
 
-void hr_table_bind(duckdb_bind_info info, const struct hr_sql_table *table)
+void hr_table_bind(duckdb_bind_info info, enum hr_sql_table_id table)
 {
-	for (unsigned i = 0; i < table->n_columns; i++) {
-		duckdb_logical_type type = logical_type(table->columns[i].type);
+	for (unsigned i = 0; i < hr_tables[table].n_columns; i++) {
+		const struct hr_sql_column *column = hr_table_column(table, i);
+		duckdb_logical_type type = logical_type(column->type);
 
-		hr_duckdb.bind_add_result_column(info, table->columns[i].name, type);
+		hr_duckdb.bind_add_result_column(info, column->name, type);
 		hr_duckdb.destroy_logical_type(&type);
 	}
 }
