@@ -53,52 +53,42 @@ static void busy_scan_bind(duckdb_bind_info info)
 	hr_duckdb.free(by);
 }
 
-static void put_class(struct hr_query_out *out, size_t k, unsigned class, unsigned by)
-{
-	const char *name = by & HR_BUSY_CLASS ? hr_class_name((uint8_t) class) : NULL;
-
-	hr_out_text(out, k, hr_string(name, name != NULL ? strlen(name) : 0), name == NULL);
-}
-
 static const size_t row_numbers[HR_BUSY_END] = {
 #define N(name) [HR_BUSY_##name] = offsetof(struct hr_busy_row, name)
     N(busy_ns), N(dur_ns), N(count), N(first_ns), N(last_ns)
 #undef N
 };
 
-static void busy_scan_put(const struct hr_busy_use *use, const void *data, unsigned column,
-			  size_t k, struct hr_query_out *out)
+static void busy_scan_cell(const struct hr_busy_use *use, const void *data, unsigned column,
+			   struct hr_cell *c)
 {
 	const struct hr_busy_row *row = data;
 
 	switch (column) {
 	case HR_STREAM_cluster:
-		hr_out_text(out, k, row->st->cluster, false);
-		break;
 	case HR_STREAM_job:
-		hr_out_text(out, k, row->st->job, false);
-		break;
 	case HR_STREAM_attempt:
-		hr_out_number(out, k, row->st->s->attempt, false);
-		break;
 	case HR_STREAM_node:
-		hr_out_text(out, k, row->st->node, !(use->by & HR_BUSY_NODE));
+		hr_stream_cell(row->st, column, c);
+		c->null = column == HR_STREAM_node && !(use->by & HR_BUSY_NODE);
 		break;
 	case HR_BUSY_proc:
-		hr_out_number(out, k, row->proc, row->proc == 0);
+		c->u = row->proc;
+		c->null = row->proc == 0;
 		break;
 	case HR_BUSY_rank:
-		hr_out_number(out, k, (uint64_t)row->rank, row->rank < 0);
+		c->i = row->rank;
+		c->null = row->rank < 0;
 		break;
 	case HR_BUSY_worker:
-		hr_out_number(out, k, (uint64_t)row->worker, row->worker < 0);
+		c->i = row->worker;
+		c->null = row->worker < 0;
 		break;
 	case HR_BUSY_class:
-		put_class(out, k, row->class, use->by);
+		hr_cell_constant(c, use->by & HR_BUSY_CLASS ? hr_class_name(row->class) : NULL);
 		break;
 	default:
-		hr_out_number(out, k, *(const uint64_t *)((const char *)data + row_numbers[column]),
-			      false);
+		c->u = *(const uint64_t *)((const char *)data + row_numbers[column]);
 	}
 }
 
@@ -121,8 +111,8 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 
 int hr_busy_register(struct hr_query *q)
 {
-	static const struct hr_busy_table busy = {HR_BUSY_END, sizeof(struct hr_busy_row),
-						  busy_scan_start, rows, busy_scan_put};
+	static const struct hr_busy_table busy = {HR_TABLE_BUSY, sizeof(struct hr_busy_row),
+						  busy_scan_start, rows, busy_scan_cell};
 
 	return hr__busy_table_register(q, "hr_busy", busy_scan_bind, parameters, &busy);
 }

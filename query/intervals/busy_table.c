@@ -115,7 +115,8 @@ static void busy_table_init(duckdb_init_info info)
 	for (idx_t i = 0; use != NULL && i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
 
-		use->columns[i] = (uint16_t)(column < table->n_columns ? column : table->n_columns);
+		use->columns[i] =
+		    column < hr_tables[table->id].n_columns ? (uint16_t)column : UINT16_MAX;
 		use->n_columns = (unsigned)(i + 1);
 	}
 	if (use == NULL || table->start(use, hr_duckdb.init_get_bind_data(info)) < 0) {
@@ -174,13 +175,19 @@ static void busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
 	n = n < w->n_rows - w->at ? n : w->n_rows - w->at;
 	for (unsigned i = 0; i < use->n_columns; i++) {
 		unsigned column = use->columns[i];
+		enum hr_sql_type type;
 		struct hr_query_out out;
 
-		if (column == table->n_columns)
+		if (column == UINT16_MAX)
 			continue;
+		type = hr_table_column(table->id, column)->type;
 		out = hr_query_out_of(hr_duckdb.data_chunk_get_vector(output, i));
-		for (size_t k = 0; k < n; k++)
-			table->put(use, w->rows + (w->at + k) * table->row_size, column, k, &out);
+		for (size_t k = 0; k < n; k++) {
+			struct hr_cell c = {.u = 0};
+
+			table->cell(use, w->rows + (w->at + k) * table->row_size, column, &c);
+			hr_cell_put(&c, type, k, &out);
+		}
 	}
 	w->at += n;
 	hr_duckdb.data_chunk_set_size(output, n);

@@ -4,6 +4,7 @@
 #define HEADRACE_QUERY_INTERVALS_BUSY_TABLE_H
 
 #include "query/intervals/busy.h"
+#include "query/tables/rows.h"
 
 struct hr_busy_table;
 
@@ -15,18 +16,18 @@ struct hr_busy_use {
 	unsigned by;			/* bits of enum hr_busy_by */
 	bool empty;
 	unsigned n_columns;
-	/* The column of each output vector; table->n_columns: a column that DuckDB added. */
+	/* The column of each output vector; UINT16_MAX: a column that DuckDB added. */
 	uint16_t columns[];
 };
 
 struct hr_busy_table {
-	unsigned n_columns;
+	enum hr_sql_table_id id;
 	size_t row_size;
 	/* Makes use->busy from the parameters in `args`. Returns 0 or -ENOMEM. */
 	int (*start)(struct hr_busy_use *use, const void *args);
 	size_t (*rows)(const struct hr_busy_use *use, const void **ret);
-	void (*put)(const struct hr_busy_use *use, const void *row, unsigned column, size_t k,
-		    struct hr_query_out *out);
+	void (*cell)(const struct hr_busy_use *use, const void *row, unsigned column,
+		     struct hr_cell *ret);
 };
 
 /* Returns the text of a parameter (free it with duckdb_free). NULL: not given, or SQL NULL. */

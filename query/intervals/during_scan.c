@@ -66,103 +66,85 @@ static void during_scan_bind(duckdb_bind_info info)
 
 /* ---- rows ---- */
 
-static void put_stream(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       unsigned column, size_t k, struct hr_query_out *out)
+static void region_cell(const struct hr_busy_use *use, const struct hr_during_row *row,
+			unsigned column, struct hr_cell *c)
 {
-	const struct hr_qstream *st = &use->q->streams[row->stream];
-
-	if (column == HR_STREAM_attempt)
-		hr_out_number(out, k, st->s->attempt, false);
-	else
-		hr_out_text(out, k,
-			    column == HR_STREAM_cluster ? st->cluster
-			    : column == HR_STREAM_job   ? st->job
-						     : st->node,
-			    false);
-}
-
-static void put_region(const struct hr_busy_use *use, const struct hr_during_row *row,
-		       unsigned column, size_t k, struct hr_query_out *out)
-{
-	const struct hr_busy_keys *keys = hr__busy_keys(use->busy);
 	const struct hr_region *g = &row->region;
-	const char *kind = hr_region_kind_name(g->kind);
-	uint64_t proc;
 
 	switch (column) {
 	case HR_DURING_proc:
-		proc = hr_stream_proc(use->q->streams[row->stream].s, g->proc);
-		hr_out_number(out, k, proc, proc == 0);
+		c->u = hr_stream_proc(use->q->streams[row->stream].s, g->proc);
+		c->null = c->u == 0;
 		break;
 	case HR_DURING_rank:
-		hr_out_number(out, k, (uint64_t)keys->list[row->key].rank,
-			      keys->list[row->key].rank < 0);
+		c->i = hr__busy_keys(use->busy)->list[row->key].rank;
+		c->null = c->i < 0;
 		break;
 	case HR_DURING_tid:
-		hr_out_number(out, k, g->tid, g->tid == 0);
+		c->u = g->tid;
+		c->null = g->tid == 0;
 		break;
 	case HR_DURING_kind:
-		hr_out_text(out, k, hr_string(kind, strlen(kind)), false);
+		hr_cell_constant(c, hr_region_kind_name(g->kind));
 		break;
 	case HR_DURING_depth:
-		hr_out_number(out, k, g->depth, false);
+		c->u = g->depth;
 		break;
 	case HR_DURING_open:
-		hr_out_number(out, k, g->open, false);
+		c->u = g->open;
 		break;
 	case HR_DURING_count:
-		hr_out_number(out, k, g->count, false);
+		c->u = g->count;
 		break;
 	case HR_DURING_start_ns:
-		hr_out_number(out, k, (uint64_t)row->start_ns, false);
+		c->i = row->start_ns;
 		break;
 	case HR_DURING_dur_ns:
-		hr_out_number(out, k, g->dur_ns, false);
+		c->u = g->dur_ns;
 		break;
 	default:
-		hr_out_number(out, k, column == HR_DURING_step ? g->step : g->epoch,
-			      (column == HR_DURING_step ? g->step : g->epoch) == HR_REGION_UNKNOWN);
+		c->u = column == HR_DURING_step ? g->step : g->epoch;
+		c->null = c->u == HR_REGION_UNKNOWN;
 	}
 }
 
 /* Short regions that were added up have no position in time, so their sums are NULL. */
-static void put_sum(const struct hr_busy_use *use, const struct hr_during_row *row,
-		    unsigned column, size_t k, struct hr_query_out *out)
+static void sum_cell(const struct hr_busy_use *use, const struct hr_during_row *row,
+		     unsigned column, struct hr_cell *c)
 {
 	const struct hr_during_sums *sums = hr__during_sums(use->during, row->key);
 	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];
-	uint64_t value;
 
+	c->null = row->region.count > 1;
 	switch (column) {
 	case HR_DURING_ops:
-		value = to->ops - from->ops;
+		c->u = to->ops - from->ops;
 		break;
 	case HR_DURING_bytes_read:
-		value = to->bytes_read - from->bytes_read;
+		c->u = to->bytes_read - from->bytes_read;
 		break;
 	case HR_DURING_bytes_written:
-		value = to->bytes_written - from->bytes_written;
+		c->u = to->bytes_written - from->bytes_written;
 		break;
 	case HR_DURING_io_ns:
-		value = to->io_ns - from->io_ns;
+		c->u = to->io_ns - from->io_ns;
 		break;
 	default:
-		value = to->busy_ns - from->busy_ns;
+		c->u = to->busy_ns - from->busy_ns;
 	}
-	hr_out_number(out, k, value, row->region.count > 1);
 }
 
-static void during_scan_put(const struct hr_busy_use *use, const void *data, unsigned column,
-			    size_t k, struct hr_query_out *out)
+static void during_scan_cell(const struct hr_busy_use *use, const void *data, unsigned column,
+			     struct hr_cell *c)
 {
 	const struct hr_during_row *row = data;
 
-	if (column <= HR_STREAM_node)
-		put_stream(use, row, column, k, out);
+	if (column < HR_STREAM_END)
+		hr_stream_cell(&use->q->streams[row->stream], column, c);
 	else if (column < HR_DURING_ops)
-		put_region(use, row, column, k, out);
+		region_cell(use, row, column, c);
 	else
-		put_sum(use, row, column, k, out);
+		sum_cell(use, row, column, c);
 }
 
 static int during_scan_start(struct hr_busy_use *use, const void *args)
@@ -188,8 +170,8 @@ static size_t rows(const struct hr_busy_use *use, const void **ret)
 
 int hr_during_register(struct hr_query *q)
 {
-	static const struct hr_busy_table during = {HR_DURING_END, sizeof(struct hr_during_row),
-						    during_scan_start, rows, during_scan_put};
+	static const struct hr_busy_table during = {HR_TABLE_DURING, sizeof(struct hr_during_row),
+						    during_scan_start, rows, during_scan_cell};
 
 	return hr__busy_table_register(q, "hr_during", during_scan_bind, parameters, &during);
 }

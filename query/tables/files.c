@@ -21,7 +21,6 @@ static void files_done(struct hr_rows *rows)
 	free(f->first_ns);
 	free(f->last_ns);
 	free(f);
-	rows->data = NULL;
 }
 
 static void files_note(struct files *f, const struct hr_stream *s, const Headrace__FileRecord *r)

@@ -289,18 +289,4 @@ static inline void hr__out_null(struct hr_query_out *o, size_t row)
 	o->validity[row / 64] &= ~(UINT64_C(1) << (row % 64));
 }
 
-static inline void hr_out_text(struct hr_query_out *o, size_t row, duckdb_string_t text, bool null)
-{
-	((duckdb_string_t *)o->data)[row] = text;
-	if (null)
-		hr__out_null(o, row);
-}
-
-static inline void hr_out_number(struct hr_query_out *o, size_t row, uint64_t number, bool null)
-{
-	((uint64_t *)o->data)[row] = number;
-	if (null)
-		hr__out_null(o, row);
-}
-
 #endif

@@ -189,7 +189,6 @@ static void jobs_done(struct hr_rows *rows)
 	if (jobs != NULL)
 		free(jobs->list);
 	free(jobs);
-	rows->data = NULL;
 }
 
 static const void *jobs_row(const struct hr_rows *rows, size_t row)

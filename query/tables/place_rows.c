@@ -63,7 +63,6 @@ static void labels_done(struct hr_rows *rows)
 	if (labels != NULL)
 		free(labels->list);
 	free(labels);
-	rows->data = NULL;
 }
 
 static void labels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)

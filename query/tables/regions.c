@@ -104,7 +104,6 @@ static void regions_done(struct hr_rows *rows)
 	free(g->first);
 	hr_frames_free(&g->frames);
 	free(g);
-	rows->data = NULL;
 }
 
 static size_t regions_find(const struct regions *g, size_t row)

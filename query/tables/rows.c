@@ -146,20 +146,20 @@ static void init_worker(duckdb_init_info info)
 
 /* ---- cells ---- */
 
-static void stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *c)
+void hr_stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *ret)
 {
 	switch (column) {
 	case HR_STREAM_cluster:
-		c->s = st->cluster;
+		ret->s = st->cluster;
 		break;
 	case HR_STREAM_job:
-		c->s = st->job;
+		ret->s = st->job;
 		break;
 	case HR_STREAM_attempt:
-		c->i = st->s->attempt;
+		ret->i = st->s->attempt;
 		break;
 	default:
-		c->s = st->node;
+		ret->s = st->node;
 	}
 }
 
@@ -243,18 +243,18 @@ void hr_row_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, siz
 	read_cell(kind, rows, row, column, hr_table_column(kind->table, column), ret);
 }
 
-static void rows_put(const struct hr_cell *c, enum hr_sql_type type, size_t k,
-		     struct hr_query_out *out)
+void hr_cell_put(const struct hr_cell *c, enum hr_sql_type type, size_t row,
+		 struct hr_query_out *out)
 {
 	if (c->null)
-		hr__out_null(out, k);
+		hr__out_null(out, row);
 	switch (type) {
 	case HR_SQL_BIGINT:
 	case HR_SQL_UBIGINT:
-		((uint64_t *)out->data)[k] = c->u;
+		((uint64_t *)out->data)[row] = c->u;
 		break;
 	case HR_SQL_VARCHAR:
-		((duckdb_string_t *)out->data)[k] = c->s;
+		((duckdb_string_t *)out->data)[row] = c->s;
 		break;
 	case HR_SQL_HIST:
 		break;
@@ -282,7 +282,7 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 		struct hr_cell c = {.u = 0};
 
 		if (i < HR_STREAM_END) {
-			stream_cell(st, i, &c);
+			hr_stream_cell(st, i, &c);
 			c.null = i == HR_STREAM_node && kind->of_job;
 		} else if (i < process_end) {
 			process_cell(st->s, kind->proc(&w->rows, w->at + k), i, &c);
@@ -290,7 +290,7 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			read_cell(kind, &w->rows, w->at + k, i, column, &c);
 		}
-		rows_put(&c, column->type, first + k, &out);
+		hr_cell_put(&c, column->type, first + k, &out);
 	}
 }
 

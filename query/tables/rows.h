@@ -76,6 +76,13 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
     hr__nodes_kind, hr_regions_kind, hr__kernel_records_kind, hr_parts_kind, hr_replays_kind,
     hr_findings_kind, hr_waits_kind, hr_part_sums_kind, hr_regions_of_kind;
 
+/* Makes a cell of a column that all tables share. */
+void hr_stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *ret);
+
+/* Stores a cell in row `row` of a vector of this type. */
+void hr_cell_put(const struct hr_cell *c, enum hr_sql_type type, size_t row,
+		 struct hr_query_out *out);
+
 /* ---- for kinds ---- */
 struct hr_job_row {
 	const struct hr_qstream *st; /* the first stream of the job; its other streams follow */

@@ -27,7 +27,6 @@ static int processes_gather(struct hr_rows *rows, uint64_t want)
 static void processes_done(struct hr_rows *rows)
 {
 	free(rows->data);
-	rows->data = NULL;
 }
 
 static const void *processes_row(const struct hr_rows *rows, size_t row)
@@ -116,7 +115,6 @@ static void frames_done(struct hr_rows *rows)
 	if (rows->data != NULL)
 		hr_frames_free(rows->data);
 	free(rows->data);
-	rows->data = NULL;
 }
 
 static bool same_span(const Headrace__Levels *a, const Headrace__Levels *b)

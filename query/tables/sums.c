@@ -69,7 +69,6 @@ void hr_sums_done(struct hr_rows *rows)
 	free(s->entries);
 	free(s->starts);
 	free(s);
-	rows->data = NULL;
 }
 
 const struct hr_sums_entry *hr_sums_run(const struct hr_rows *rows, size_t row, size_t *ret_n)
