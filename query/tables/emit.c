@@ -60,7 +60,7 @@ static inline bool errno_unknown(int64_t ret)
 #define NO_TEXT	  (v.value.inlined.length == 0)
 
 #define OF_STREAM(X, name, type, value)                                                            \
-	X(STREAM, name, type, text, false, 0, 0, STREAM, const type text = value;)
+	X(STREAM, name, type, same, false, 0, 0, STREAM, const type same = value;)
 #define OF_TASK(X, table, name)                                                                    \
 	X(table, name, int64_t, tasks[c.task[i]].values[HR_##table##_##name - HR_STREAM_END],      \
 	  v == HR_VALUE_NULL, 0, 0, TASK, const struct hr_task_values *tasks = e->tasks;)

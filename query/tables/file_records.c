@@ -3,12 +3,6 @@
 #include "query/tables/sums.h"
 #include "common/ops.h"
 
-static const enum hr_file_part file_parts[HR_FILE_RECORDS_END] = {
-    [HR_FILE_RECORDS_path] = HR_FILE_PATH,    [HR_FILE_RECORDS_pattern] = HR_FILE_PATTERN,
-    [HR_FILE_RECORDS_scope] = HR_FILE_SCOPE,  [HR_FILE_RECORDS_mount] = HR_FILE_MOUNT,
-    [HR_FILE_RECORDS_file_id] = HR_FILE_HASH,
-};
-
 /* The key of a row: process, file, API. */
 static int file_records_gather(struct hr_rows *rows, uint64_t want)
 {
@@ -25,8 +19,15 @@ static int file_records_gather(struct hr_rows *rows, uint64_t want)
 		}
 	}
 	if (r == 0 && s->n > 0)
-		r = hr__file_names(rows, want, file_parts, HR_FILE_RECORDS_END);
+		r = hr__file_names(rows, want, HR_TABLE_FILE_RECORDS);
 	return r == 0 ? hr_sums_group(rows) : r;
+}
+
+static uint32_t file_records_file(const struct hr_rows *rows, size_t row)
+{
+	const Headrace__FileRecord *first = hr_sums_first(rows, row);
+
+	return hr_stream_file_number(rows->st->s, first->file);
 }
 
 static void file_records_cell(const struct hr_rows *rows, size_t row, unsigned column,
@@ -34,11 +35,8 @@ static void file_records_cell(const struct hr_rows *rows, size_t row, unsigned c
 {
 	const Headrace__FileRecord *first = hr_sums_first(rows, row);
 
-	if (column == HR_FILE_RECORDS_api)
-		hr_cell_constant(c, hr_api_name(first->api));
-	else
-		hr__cell_file(rows, hr_stream_file_number(rows->st->s, first->file),
-			      file_parts[column], c);
+	(void)column; /* api */
+	hr_cell_constant(c, hr_api_name(first->api));
 }
 
 const struct hr_row_kind hr__file_records_kind = {
@@ -48,5 +46,6 @@ const struct hr_row_kind hr__file_records_kind = {
     .done = hr_sums_done,
     .proc = hr_sums_proc,
     .row = hr_sums_first,
+    .file = file_records_file,
     .cell = file_records_cell,
 };

@@ -56,12 +56,6 @@ static int read_times(struct hr_rows *rows, struct files *f)
 	return 0;
 }
 
-static const enum hr_file_part file_parts[HR_FILES_END] = {
-    [HR_FILES_path] = HR_FILE_PATH,	  [HR_FILES_mount] = HR_FILE_MOUNT,
-    [HR_FILES_fs_type] = HR_FILE_FS_TYPE, [HR_FILES_scope] = HR_FILE_SCOPE,
-    [HR_FILES_file_id] = HR_FILE_HASH,
-};
-
 static int files_gather(struct hr_rows *rows, uint64_t want)
 {
 	const struct hr_query_names *names = &rows->st->names;
@@ -73,7 +67,7 @@ static int files_gather(struct hr_rows *rows, uint64_t want)
 		return -ENOMEM;
 	r = hr__names_need(rows->q, rows->st, HR_NAMES_INFO);
 	if (r == 0)
-		r = hr__file_names(rows, want, file_parts, HR_FILES_END);
+		r = hr__file_names(rows, want, HR_TABLE_FILES);
 	if (r == 0 && (HR_WANTS(want, HR_FILES_first_ns) || HR_WANTS(want, HR_FILES_last_ns)))
 		r = read_times(rows, f);
 	if (r < 0)
@@ -88,22 +82,25 @@ static int files_gather(struct hr_rows *rows, uint64_t want)
 	return 0;
 }
 
+static uint32_t files_file(const struct hr_rows *rows, size_t row)
+{
+	const struct files *f = rows->data;
+
+	return f->numbers[row];
+}
+
 static void files_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct files *f = rows->data;
-	uint32_t i = f->numbers[row];
+	const uint64_t *times = column == HR_FILES_first_ns ? f->first_ns : f->last_ns;
 
-	if (column == HR_FILES_first_ns)
-		hr__cell_wall(c, rows->st, f->first_ns[i]);
-	else if (column == HR_FILES_last_ns)
-		hr__cell_wall(c, rows->st, f->last_ns[i]);
-	else
-		hr__cell_file(rows, i, file_parts[column], c);
+	hr__cell_wall(c, rows->st, times[f->numbers[row]]);
 }
 
 const struct hr_row_kind hr__files_kind = {
     .table = HR_TABLE_FILES,
     .gather = files_gather,
     .done = files_done,
+    .file = files_file,
     .cell = files_cell,
 };

@@ -144,31 +144,26 @@ static inline int64_t hr_end_ns(int64_t start_ns, uint64_t dur_ns)
 enum hr_sql_type { HR_SQL_BIGINT, HR_SQL_UBIGINT, HR_SQL_VARCHAR, HR_SQL_HIST };
 #define HR_HIST_BINS 64u
 
-/* FROM of tables.def, and the C type of the member. */
+/*
+ * FROM of tables.def. SUM to HIST are of all messages of a row, and those from FILE_PATH on of its
+ * file; those from FILE_SCOPE on need HR_NAMES_INFO.
+ */
+/* clang-format off */
 enum hr_from {
 	HR_FROM_MADE,
-	HR_FROM_NUMBER,
-	HR_FROM_KNOWN,
-	HR_FROM_PLUS1,
-	HR_FROM_TIME,
-	HR_FROM_TEXT,
-	HR_FROM_COPY,
-	HR_FROM_SUM, /* this one and those that follow are of all messages of a row */
-	HR_FROM_MAX,
-	HR_FROM_FIRST,
-	HR_FROM_LAST,
-	HR_FROM_HIST,
+	HR_FROM_NUMBER, HR_FROM_KNOWN, HR_FROM_PLUS1, HR_FROM_TIME, HR_FROM_TEXT, HR_FROM_COPY,
+	HR_FROM_OP, HR_FROM_API, HR_FROM_CLASS, HR_FROM_MOUNT, HR_FROM_FS_TYPE, HR_FROM_SCOPE,
+	HR_FROM_SUM, HR_FROM_MAX, HR_FROM_FIRST, HR_FROM_LAST, HR_FROM_HIST,
+	HR_FROM_FILE_PATH, HR_FROM_FILE_PATTERN, HR_FROM_FILE_SCOPE, HR_FROM_FILE_KNOWN_SCOPE,
+	HR_FROM_FILE_MOUNT, HR_FROM_FILE_FS_TYPE, HR_FROM_FILE_ID,
 };
+
+/* The C type of the member. 64: a signed or unsigned number; LIST: of numbers. */
 enum hr_member_type {
-	HR_MEMBER_BOOL,
-	HR_MEMBER_INT32,
-	HR_MEMBER_UINT32,
-	HR_MEMBER_64,
-	HR_MEMBER_CHARS,
-	HR_MEMBER_BYTES,
-	HR_MEMBER_STRING,
-	HR_MEMBER_LIST, /* of numbers; the offset is that of its length */
+	HR_MEMBER_BOOL, HR_MEMBER_INT32, HR_MEMBER_UINT32, HR_MEMBER_64,
+	HR_MEMBER_CHARS, HR_MEMBER_BYTES, HR_MEMBER_STRING, HR_MEMBER_LIST,
 };
+/* clang-format on */
 
 struct hr_sql_column {
 	const char *name;
@@ -176,7 +171,8 @@ struct hr_sql_column {
 	bool hidden;
 	enum hr_from from;
 	enum hr_member_type member;
-	size_t offset, list; /* of the member, and of the array of a list */
+	size_t offset; /* of the member; of a list: of its length */
+	size_t list;   /* offset of the array of a list */
 };
 
 /* A table function. Its first columns are shared with other tables. */

@@ -2,7 +2,6 @@
 /* The table `losses`: what was not recorded, and why. */
 #include "query/tables/sums.h"
 #include "common/fnv.h"
-#include "common/ops.h"
 
 /* The key of a row: process, operation, hash of the reason (which may be unknown here). */
 static int losses_gather(struct hr_rows *rows, uint64_t want)
@@ -25,19 +24,10 @@ static int losses_gather(struct hr_rows *rows, uint64_t want)
 	return r == 0 ? hr_sums_group(rows) : r;
 }
 
-static void losses_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
-{
-	const Headrace__LossRow *first = hr_sums_first(rows, row);
-
-	(void)column; /* `op`, the only one that is made */
-	hr_cell_constant(c, hr_op_info((uint16_t)first->op)->name);
-}
-
 const struct hr_row_kind hr__losses_kind = {
     .table = HR_TABLE_LOSSES,
     .gather = losses_gather,
     .done = hr_sums_done,
     .proc = hr_sums_proc,
     .row = hr_sums_first,
-    .cell = losses_cell,
 };

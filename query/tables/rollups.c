@@ -64,24 +64,11 @@ static void rollups_cell(const struct hr_rows *rows, size_t row, unsigned column
 	const struct hr_op_info *op = hr_op_info((uint16_t)first->op);
 
 	switch (column) {
-	case HR_ROLLUPS_op:
-		hr_cell_constant(c, op->name);
-		break;
-	case HR_ROLLUPS_api:
-		hr_cell_constant(c, op->name ? hr_api_name(op->api) : NULL);
-		break;
 	case HR_ROLLUPS_class:
 		hr_cell_constant(c, class_name(first->op));
 		break;
 	case HR_ROLLUPS_side:
 		hr_cell_constant(c, side_name(first->op));
-		break;
-	case HR_ROLLUPS_scope:
-		hr_cell_constant(c, first->scope != 0 ? "runtime" : "data");
-		break;
-	case HR_ROLLUPS_mount:
-	case HR_ROLLUPS_fs_type:
-		hr__cell_mount(rows->st, first->mount, column == HR_ROLLUPS_fs_type, c);
 		break;
 	case HR_ROLLUPS_window_start_ns:
 		c->i = hr_wall_ns(rows->st, e->key[0]);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/ops.h"
 #include "query/tables/sums.h"
 
 static const struct hr_row_kind *const kinds[] = {
@@ -204,6 +205,58 @@ static duckdb_string_t text_at(struct hr_pool *pool, const void *at, enum hr_mem
 	}
 }
 
+static void op_cell(const struct hr_op_info *op, enum hr_from from, struct hr_cell *c)
+{
+	const char *text = op->name;
+
+	if (text != NULL && from != HR_FROM_OP)
+		text = from == HR_FROM_API ? hr_api_name(op->api) : hr_class_name(op->class);
+	hr_cell_constant(c, text);
+}
+
+static void mount_cell(const struct hr_qstream *st, uint32_t mount, bool fs_type,
+		       struct hr_cell *c)
+{
+	const struct hr_qmount *m = hr_query_mount(st, mount);
+
+	c->null = m == NULL;
+	if (m != NULL)
+		c->s = fs_type ? m->fs_type : m->path;
+}
+
+static void scope_cell(uint64_t scope, struct hr_cell *c)
+{
+	hr_cell_constant(c, scope != 0 ? "runtime" : "data");
+}
+
+static void file_cell(const struct hr_qstream *st, uint32_t file, enum hr_from from,
+		      struct hr_cell *c)
+{
+	const struct hr_query_names *names = &st->names;
+
+	switch (from) {
+	case HR_FROM_FILE_PATH:
+		hr__cell_text(c, names->path[file]);
+		break;
+	case HR_FROM_FILE_PATTERN:
+		c->null = names->pattern[file] == 0;
+		if (!c->null)
+			c->s = names->patterns[names->pattern[file]];
+		break;
+	case HR_FROM_FILE_SCOPE:
+	case HR_FROM_FILE_KNOWN_SCOPE:
+		scope_cell(names->scope[file], c);
+		c->null = from == HR_FROM_FILE_KNOWN_SCOPE && file == 0;
+		break;
+	case HR_FROM_FILE_MOUNT:
+	case HR_FROM_FILE_FS_TYPE:
+		mount_cell(st, names->mount[file], from == HR_FROM_FILE_FS_TYPE, c);
+		break;
+	default:
+		hr__cell_nonzero(c, names->hash[file]);
+	}
+}
+
 static void member_cell(const struct hr_rows *rows, const struct hr_sql_column *column,
 			const void *at, struct hr_cell *c)
 {
@@ -219,6 +272,19 @@ static void member_cell(const struct hr_rows *rows, const struct hr_sql_column *
 	case HR_FROM_TIME:
 		hr__cell_wall(c, rows->st, number_at(at, column->member));
 		break;
+	case HR_FROM_OP:
+	case HR_FROM_API:
+	case HR_FROM_CLASS:
+		op_cell(hr_op_info((uint16_t)number_at(at, column->member)), column->from, c);
+		break;
+	case HR_FROM_MOUNT:
+	case HR_FROM_FS_TYPE:
+		mount_cell(rows->st, (uint32_t)number_at(at, column->member),
+			   column->from == HR_FROM_FS_TYPE, c);
+		break;
+	case HR_FROM_SCOPE:
+		scope_cell(number_at(at, column->member), c);
+		break;
 	default:
 		c->u = number_at(at, column->member);
 		c->null = column->from != HR_FROM_NUMBER && c->u == 0;
@@ -229,7 +295,9 @@ static void member_cell(const struct hr_rows *rows, const struct hr_sql_column *
 static void read_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, size_t row,
 		      unsigned i, const struct hr_sql_column *column, struct hr_cell *c)
 {
-	if (column->from == HR_FROM_MADE || kind->row == NULL)
+	if (column->from >= HR_FROM_FILE_PATH)
+		file_cell(rows->st, kind->file(rows, row), column->from, c);
+	else if (column->from == HR_FROM_MADE || kind->row == NULL)
 		kind->cell(rows, row, i, c);
 	else if (column->from >= HR_FROM_SUM)
 		hr__sums_cell(rows, row, column, c);
@@ -403,42 +471,21 @@ void hr_frames_free(struct hr_frames *f)
 	*f = (struct hr_frames){0};
 }
 
-int hr__file_names(struct hr_rows *rows, uint64_t want, const enum hr_file_part *parts, unsigned n)
+int hr__file_names(const struct hr_rows *rows, uint64_t want, enum hr_sql_table_id table)
 {
 	unsigned names = 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (!HR_WANTS(want, i) || parts[i] == HR_FILE_NOTHING)
+	for (unsigned i = 0; i < hr_tables[table].n_columns; i++) {
+		enum hr_from from = hr_table_column(table, i)->from;
+
+		if (!HR_WANTS(want, i))
 			continue;
-		names |= parts[i] == HR_FILE_PATH	? HR_NAMES_PATH
-			 : parts[i] == HR_FILE_PATTERN	? HR_NAMES_PATTERN
-							: HR_NAMES_INFO;
+		if (from == HR_FROM_FILE_PATH)
+			names |= HR_NAMES_PATH;
+		else if (from == HR_FROM_FILE_PATTERN)
+			names |= HR_NAMES_PATTERN;
+		else if (from >= HR_FROM_FILE_SCOPE)
+			names |= HR_NAMES_INFO;
 	}
 	return hr__names_need(rows->q, rows->st, names);
-}
-
-void hr__cell_file(const struct hr_rows *rows, uint32_t file, enum hr_file_part part,
-		   struct hr_cell *c)
-{
-	const struct hr_query_names *names = &rows->st->names;
-
-	switch (part) {
-	case HR_FILE_PATH:
-		hr__cell_text(c, names->path[file]);
-		break;
-	case HR_FILE_PATTERN:
-		c->null = names->pattern[file] == 0;
-		if (!c->null)
-			c->s = names->patterns[names->pattern[file]];
-		break;
-	case HR_FILE_SCOPE:
-		hr_cell_constant(c, names->scope[file] != 0 ? "runtime" : "data");
-		break;
-	case HR_FILE_MOUNT:
-	case HR_FILE_FS_TYPE:
-		hr__cell_mount(rows->st, names->mount[file], part == HR_FILE_FS_TYPE, c);
-		break;
-	default:
-		hr__cell_nonzero(c, names->hash[file]);
-	}
 }

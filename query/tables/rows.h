@@ -61,6 +61,8 @@ struct hr_row_kind {
 	 * the next call. NULL: `cell` makes all cells.
 	 */
 	const void *(*row)(const struct hr_rows *rows, size_t row);
+	/* Returns the number of the row's file; 0: unknown. For columns with FROM FILE_... */
+	uint32_t (*file)(const struct hr_rows *rows, size_t row);
 	/* Makes the cells of columns with FROM MADE. */
 	void (*cell)(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *ret);
 };
@@ -129,16 +131,6 @@ static inline const struct hr_qmount *hr_query_mount(const struct hr_qstream *st
 	return mount < st->s->n_mounts && st->mount_known[mount] ? &st->mounts[mount] : NULL;
 }
 
-static inline void hr__cell_mount(const struct hr_qstream *st, uint32_t mount, bool fs_type,
-				  struct hr_cell *c)
-{
-	const struct hr_qmount *m = hr_query_mount(st, mount);
-
-	c->null = m == NULL;
-	if (m != NULL)
-		c->s = fs_type ? m->fs_type : m->path;
-}
-
 /* Makes a cell, which is NULL if `value` is 0: 0 means unknown in messages of a stream. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {
@@ -152,22 +144,7 @@ static inline void hr__cell_wall(struct hr_cell *c, const struct hr_qstream *st,
 	c->null = boot_ns == 0;
 }
 
-/* What a cell has of a file. */
-enum hr_file_part {
-	HR_FILE_NOTHING,
-	HR_FILE_PATH,
-	HR_FILE_PATTERN,
-	HR_FILE_SCOPE,
-	HR_FILE_MOUNT,
-	HR_FILE_FS_TYPE,
-	HR_FILE_HASH
-};
-
-/* Makes the arrays of names that the wanted columns need. `parts[i]` is of column i < n. */
-int hr__file_names(struct hr_rows *rows, uint64_t want, const enum hr_file_part *parts, unsigned n);
-
-/* Makes a cell of the file with this number in the stream of the rows. */
-void hr__cell_file(const struct hr_rows *rows, uint32_t file, enum hr_file_part part,
-		   struct hr_cell *c);
+/* Makes the arrays of names that the wanted columns of the table need. Returns 0 or -ENOMEM. */
+int hr__file_names(const struct hr_rows *rows, uint64_t want, enum hr_sql_table_id table);
 
 #endif

@@ -17,17 +17,32 @@
 		 duckdb_string_t: HR_MEMBER_STRING)
 #define MEMBER(from, row, name) HR_FROM_##from, MEMBER_TYPE(row, name), offsetof(row, name), 0
 
-#define FROM_MADE(row, name) HR_FROM_MADE, 0, 0, 0
+#define NO_MEMBER(from) HR_FROM_##from, 0, 0, 0
+
+#define FROM_MADE(row, name) NO_MEMBER(MADE)
 #define FROM_NUMBER(row, name) MEMBER(NUMBER, row, name)
 #define FROM_KNOWN(row, name) MEMBER(KNOWN, row, name)
 #define FROM_PLUS1(row, name) MEMBER(PLUS1, row, name##_plus1)
 #define FROM_TIME(row, name) MEMBER(TIME, row, name)
 #define FROM_TEXT(row, name) MEMBER(TEXT, row, name)
 #define FROM_COPY(row, name) MEMBER(COPY, row, name)
+#define FROM_OP(row, name) MEMBER(OP, row, op)
+#define FROM_API(row, name) MEMBER(API, row, op)
+#define FROM_CLASS(row, name) MEMBER(CLASS, row, op)
+#define FROM_MOUNT(row, name) MEMBER(MOUNT, row, mount)
+#define FROM_FS_TYPE(row, name) MEMBER(FS_TYPE, row, mount)
+#define FROM_SCOPE(row, name) MEMBER(SCOPE, row, scope)
 #define FROM_SUM(row, name) MEMBER(SUM, row, name)
 #define FROM_MAX(row, name) MEMBER(MAX, row, name)
 #define FROM_FIRST(row, name) MEMBER(FIRST, row, name)
 #define FROM_LAST(row, name) MEMBER(LAST, row, name)
+#define FROM_FILE_PATH(row, name) NO_MEMBER(FILE_PATH)
+#define FROM_FILE_PATTERN(row, name) NO_MEMBER(FILE_PATTERN)
+#define FROM_FILE_SCOPE(row, name) NO_MEMBER(FILE_SCOPE)
+#define FROM_FILE_KNOWN_SCOPE(row, name) NO_MEMBER(FILE_KNOWN_SCOPE)
+#define FROM_FILE_MOUNT(row, name) NO_MEMBER(FILE_MOUNT)
+#define FROM_FILE_FS_TYPE(row, name) NO_MEMBER(FILE_FS_TYPE)
+#define FROM_FILE_ID(row, name) NO_MEMBER(FILE_ID)
 #define FROM_HIST(row, name) \
 	HR_FROM_HIST, HR_MEMBER_LIST, offsetof(row, n_##name), offsetof(row, name)
 
