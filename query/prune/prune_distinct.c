@@ -65,11 +65,10 @@ static void take_function(struct plan_walk *w, const struct hr_json_tree *e)
 {
 	static const char *const sets[] = {"min", "max", "bool_and", "bool_or", NULL};
 	const char *name = hr_json_tree_text(e, "function_name");
-	const struct hr_json_tree *distinct = hr_json_tree_get(e, "distinct");
-	const struct hr_json_tree *args = hr_json_tree_get(e, "children");
-	bool one = args != NULL && args->child != NULL && args->child->next == NULL;
-	bool counts = name != NULL && strcasecmp(name, "count") == 0 && distinct != NULL &&
-		      distinct->type == HR_JSON_TREE_TRUE;
+	const struct hr_json_tree *arg = hr_json_tree_first(e, "children");
+	bool one = arg != NULL && arg->next == NULL;
+	bool counts = name != NULL && strcasecmp(name, "count") == 0 &&
+		      hr_json_tree_is(e, "distinct", "true");
 
 	/* max(x, 3) depends on equal rows: it returns the three largest values */
 	if (one && (counts || is_one_of(name, sets)))
@@ -96,9 +95,7 @@ static void take_tree(struct plan_walk *w, const struct hr_json_tree *n)
 /* Whether a SELECT is DISTINCT. DISTINCT ON does not count, because it selects among rows. */
 static bool has_distinct(const struct hr_json_tree *select)
 {
-	const struct hr_json_tree *modifiers = hr_json_tree_get(select, "modifiers");
-
-	for (const struct hr_json_tree *m = modifiers != NULL ? modifiers->child : NULL; m != NULL;
+	for (const struct hr_json_tree *m = hr_json_tree_first(select, "modifiers"); m != NULL;
 	     m = m->next) {
 		const struct hr_json_tree *on = hr_json_tree_get(m, "distinct_on_targets");
 
@@ -110,13 +107,13 @@ static bool has_distinct(const struct hr_json_tree *select)
 
 bool hr__prune_distinct(const struct hr_json_tree *select)
 {
-	const struct hr_json_tree *groups = hr_json_tree_get(select, "group_expressions");
 	struct plan_walk w = {0};
 
 	for (const struct hr_json_tree *c = select->child; c != NULL && !w.unsure; c = c->next) {
-		if (c->key == NULL || strcmp(c->key, "from_table") != 0)
+		if (!hr_json_part_is(&c->key, "from_table"))
 			take_tree(&w, c);
 	}
 	return !w.unsure &&
-	       (w.aggregates || has_distinct(select) || (groups != NULL && groups->child != NULL));
+	       (w.aggregates || has_distinct(select) ||
+			     hr_json_tree_first(select, "group_expressions") != NULL);
 }

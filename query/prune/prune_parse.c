@@ -101,21 +101,20 @@ static bool harmless_function(const char *name)
  */
 static void mention(struct look *l, const struct hr_json_tree *n)
 {
-	const struct hr_json_tree *at = hr_json_tree_get(n, "query_location");
-	bool known = at != NULL && at->type == HR_JSON_TREE_INT;
+	const struct hr_json_tree *location = hr_json_tree_get(n, "query_location");
+	int64_t at = -1;
+	bool known = location != NULL && hr_json_part_int(&location->value, &at);
 
-	if (l->mentions > 0 && known && at->number == l->mentioned)
+	if (l->mentions > 0 && known && at == l->mentioned)
 		return;
-	l->mentioned = known ? at->number : -1;
+	l->mentioned = known ? at : -1;
 	l->mentions++;
 }
 
 static void survey(struct look *l, const struct hr_json_tree *n)
 {
-	if (n->key != NULL && strcmp(n->key, "cte_map") == 0) {
-		const struct hr_json_tree *map = hr_json_tree_get(n, "map");
-
-		for (const struct hr_json_tree *c = map != NULL ? map->child : NULL; c != NULL;
+	if (hr_json_part_is(&n->key, "cte_map")) {
+		for (const struct hr_json_tree *c = hr_json_tree_first(n, "map"); c != NULL;
 		     c = c->next) {
 			const char *name = hr_json_tree_text(c, "key");
 
@@ -135,8 +134,8 @@ static bool prune_parse_absent(const struct hr_json_tree *n, const char *key)
 {
 	const struct hr_json_tree *c = hr_json_tree_get(n, key);
 
-	return c == NULL || c->type == HR_JSON_TREE_NULL ||
-	       (c->type == HR_JSON_TREE_ARRAY && c->child == NULL);
+	return c == NULL || hr_json_tree_is(n, key, "null") ||
+	       (c->value.type == HR_JSON_ARRAY && c->child == NULL);
 }
 
 static bool find_events(struct look *l, const struct hr_json_tree *from)
@@ -168,12 +167,9 @@ static bool find_events(struct look *l, const struct hr_json_tree *from)
 
 static const struct prune_column *column_of(const struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_tree *names = hr_json_tree_get(e, "column_names"), *first;
+	const struct hr_json_tree *first = hr_json_tree_first(e, "column_names");
 
-	if (!hr_json_tree_is(e, "class", "COLUMN_REF") || names == NULL || names->child == NULL)
-		return NULL;
-	first = names->child;
-	if (first->text == NULL)
+	if (!hr_json_tree_is(e, "class", "COLUMN_REF") || first == NULL || first->text == NULL)
 		return NULL;
 	if (first->next == NULL)
 		return l->alone ? column_by_name(first->text) : NULL;
@@ -226,11 +222,8 @@ static bool prune_parse_value_of(const struct look *l, const struct hr_json_tree
 		ret->text = value != NULL ? value->text : NULL;
 		return ret->text != NULL;
 	}
-	if (value == NULL || value->type != HR_JSON_TREE_INT ||
-	    (strcmp(id, "INTEGER") != 0 && strcmp(id, "BIGINT") != 0))
-		return false;
-	ret->number = value->number;
-	return true;
+	return value != NULL && (strcmp(id, "INTEGER") == 0 || strcmp(id, "BIGINT") == 0) &&
+	       hr_json_part_int(&value->value, &ret->number);
 }
 
 /* ---- narrowing ---- */
@@ -363,12 +356,11 @@ static int take_between(struct look *l, const struct hr_json_tree *e)
 
 static int take_in(struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *item;
+	const struct hr_json_tree *item = hr_json_tree_first(e, "children");
 	struct value values[HR_PRUNE_VALUES] = {{0}};
 	const struct prune_column *column;
 	unsigned n = 0;
 
-	item = children != NULL ? children->child : NULL;
 	column = item != NULL ? column_of(l, item) : NULL;
 	if (column == NULL)
 		return 0;
@@ -383,21 +375,18 @@ static int take_in(struct look *l, const struct hr_json_tree *e)
 /* Whether an expression is `$x IS NULL` and $x has a value, as for an optional argument. */
 static bool is_false(const struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
-	const struct hr_query_arg *arg;
+	const struct hr_json_tree *operand = hr_json_tree_first(e, "children");
+	const struct hr_query_arg *arg = operand != NULL ? arg_of(l, operand) : NULL;
 
-	if (!hr_json_tree_is(e, "type", "OPERATOR_IS_NULL") || children == NULL)
-		return false;
-	arg = children->child != NULL ? arg_of(l, children->child) : NULL;
-	return arg != NULL && arg->text != NULL;
+	return hr_json_tree_is(e, "type", "OPERATOR_IS_NULL") && arg != NULL && arg->text != NULL;
 }
 
 /* Returns the only operand of an OR that can be true, or NULL if several can be true. */
 static const struct hr_json_tree *only_choice(const struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_tree *children = hr_json_tree_get(e, "children"), *choice = NULL;
+	const struct hr_json_tree *choice = NULL;
 
-	for (const struct hr_json_tree *c = children != NULL ? children->child : NULL; c != NULL;
+	for (const struct hr_json_tree *c = hr_json_tree_first(e, "children"); c != NULL;
 	     c = c->next) {
 		if (is_false(l, c))
 			continue;
@@ -411,11 +400,10 @@ static const struct hr_json_tree *only_choice(const struct look *l, const struct
 /* Adds the predicates of an expression that is true for all rows of the answer. */
 static int take_condition(struct look *l, const struct hr_json_tree *e)
 {
-	const struct hr_json_tree *children = hr_json_tree_get(e, "children");
 	int r = 0;
 
 	if (hr_json_tree_is(e, "type", "CONJUNCTION_AND")) {
-		for (const struct hr_json_tree *c = children != NULL ? children->child : NULL;
+		for (const struct hr_json_tree *c = hr_json_tree_first(e, "children");
 		     r == 0 && c != NULL; c = c->next)
 			r = take_condition(l, c);
 		return r;
@@ -436,9 +424,7 @@ static int take_condition(struct look *l, const struct hr_json_tree *e)
 /* Whether the SELECT list uses the name of one of the columns for another expression. */
 static bool shadowed(const struct hr_json_tree *select)
 {
-	const struct hr_json_tree *list = hr_json_tree_get(select, "select_list");
-
-	for (const struct hr_json_tree *c = list != NULL ? list->child : NULL; c != NULL;
+	for (const struct hr_json_tree *c = hr_json_tree_first(select, "select_list"); c != NULL;
 	     c = c->next) {
 		const char *alias = hr_json_tree_text(c, "alias");
 
