@@ -83,11 +83,13 @@ endfunction()
 # A table of texts: hr_embed(OUT.c LIST HEADER.h "struct TYPE" FILES...). The type has two members: the name of a file, and its text.
 function(hr_embed out list header type)
   string(REPLACE ";" "\\;" files "${ARGN}")
+  get_filename_component(folder ${ARGV4} DIRECTORY)
+  file(GLOB parts CONFIGURE_DEPENDS ${folder}/parts/*.sql)
   add_custom_command(
     OUTPUT ${out}
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DLIST=${list} -DFILES=${files} -DHEADER=${header} -DTYPE=${type}
             -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${parts} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake ${PROJECT_SOURCE_DIR}/cmake/parts.cmake
     VERBATIM)
 endfunction()
 

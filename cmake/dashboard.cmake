@@ -4,6 +4,7 @@
 # comments. Each argument that the file declares (-- arg NAME TYPE DEFAULT: ...) becomes its value. Those in VARIABLES, which are variables
 # of the dashboard, stay $NAME if the template gives no value. Values have no blanks and no quotes.
 cmake_minimum_required(VERSION 3.21)
+include(${CMAKE_CURRENT_LIST_DIR}/parts.cmake)
 set(VARIABLES days top)
 file(READ ${TEMPLATE} text)
 string(REGEX MATCHALL "\"@[^@]+@\"" places "${text}")
@@ -21,7 +22,7 @@ foreach(place IN LISTS places)
   if(NOT DEFINED file)
     message(FATAL_ERROR "${TEMPLATE}: no ${name}.sql in ${FOLDERS}")
   endif()
-  file(READ ${file} sql)
+  sql_read(${file} sql)
   string(REGEX MATCHALL "-- arg [^:]+:" arguments "${sql}")
   string(REGEX REPLACE "--[^\n]*\n" "" sql "${sql}")
   foreach(argument IN LISTS arguments)

@@ -12,13 +12,7 @@
 -- column jobs, users: jobs that used it, and their users
 -- column top_job, top_user, top_percent: the job with the most operations, its user, and its share of ops
 WITH
-    job_list AS (
-        SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner,
-               minIf(start_ns, start_ns > 0) AS began_ns
-        FROM job_events
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt
-        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
+    $(owners)
     parts AS (
         SELECT cluster, job, attempt, stream, file, '' AS part_path, '' AS part_scope,
                opens + reads + writes + seeks + stats + syncs + meta_ops AS part_n, bytes_read AS part_read,

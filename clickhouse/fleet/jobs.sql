@@ -30,11 +30,7 @@ WITH
         FROM node_list
         GROUP BY cluster, job, attempt
         HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000 AND ($user IS NULL OR owner = $user)),
-    arrivals AS (
-        SELECT cluster, job, attempt, max(stored_ns) AS last_ns
-        FROM frames
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt),
+    $(arrivals)
     sums AS (
         SELECT cluster, job, attempt, sumIf(bytes, class = 'read') AS bytes_read, sumIf(bytes, class = 'write') AS bytes_written,
                sumIf(count, class IN ('open', 'close', 'stat', 'dir', 'meta')) AS metadata_ops
@@ -46,18 +42,7 @@ WITH
         FROM processes
         WHERE day >= today() - toUInt32($days) - 1
         GROUP BY cluster, job, attempt),
-    loops AS (
-        SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
-               greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
-        FROM regions
-        WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
-          AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
-        GROUP BY cluster, job, attempt, stream, proc
-        HAVING proc_wait_ns > 0),
-    waits AS (
-        SELECT cluster, job, attempt, sum(proc_wait_ns) AS wait_ns, sum(proc_loop_ns) AS loop_ns
-        FROM loops
-        GROUP BY cluster, job, attempt),
+    $(loops)
     with_arrivals AS (SELECT * FROM job_list LEFT JOIN arrivals USING (cluster, job, attempt)),
     with_sums AS (SELECT * FROM with_arrivals LEFT JOIN sums USING (cluster, job, attempt)),
     with_ranks AS (SELECT * FROM with_sums LEFT JOIN rank_counts USING (cluster, job, attempt))

@@ -16,23 +16,8 @@
 -- column start: begin of the job (UTC)
 -- column attempt, cluster: number of requeues (from 0), cluster
 WITH
-    node_list AS (
-        SELECT cluster, job, attempt, node, max(user) AS node_user, max(ifNull(uid, toInt64(-1))) AS node_uid, max(finish != '') AS finished,
-               minIf(start_ns, start_ns > 0) AS node_began_ns, max(end_ns) AS node_ended_ns
-        FROM job_events
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt, node),
-    job_list AS (
-        SELECT cluster, job, attempt, if(max(node_user) != '', max(node_user), toString(max(node_uid))) AS owner, count() AS nodes,
-               minIf(node_began_ns, node_began_ns > 0) AS began_ns, if(min(finished) > 0, max(node_ended_ns), toInt64(0)) AS ended_ns
-        FROM node_list
-        GROUP BY cluster, job, attempt
-        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
-    arrivals AS (
-        SELECT cluster, job, attempt, max(stored_ns) AS last_ns
-        FROM frames
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt),
+    $(nodes)
+    $(arrivals)
     windows AS (
         SELECT cluster, job, attempt, intDiv(window_start_ns, 10000000000) AS number, sum(count) AS window_n,
                sumIf(count, class = 'open') AS n_open, sumIf(count, class = 'close') AS n_close, sumIf(count, class = 'stat') AS n_stat,
@@ -48,10 +33,7 @@ WITH
                             indexOf([sum(n_open), sum(n_close), sum(n_stat), sum(n_dir), sum(n_meta)], class_n)) AS top_class
         FROM windows
         GROUP BY cluster, job, attempt),
-    names AS (
-        SELECT stream, mount, path AS mount_path, fs_type AS mount_type
-        FROM mounts
-        WHERE day >= today() - toUInt32($days) - 1),
+    $(mount_names)
     stream_mounts AS (
         SELECT cluster, job, attempt, stream, mount, sum(count) AS part_n
         FROM rollups

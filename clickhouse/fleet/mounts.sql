@@ -12,17 +12,8 @@
 -- column jobs: jobs that used it
 -- column top_job, top_user, top_percent: the job with the largest time, its user, and its share of time_s
 WITH
-    job_list AS (
-        SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner,
-               minIf(start_ns, start_ns > 0) AS began_ns
-        FROM job_events
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt
-        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
-    names AS (
-        SELECT stream, mount, path AS mount_path, fs_type AS mount_type
-        FROM mounts
-        WHERE day >= today() - toUInt32($days) - 1),
+    $(owners)
+    $(mount_names)
     sums AS (
         SELECT cluster, job, attempt, stream, mount, sum(count) AS part_n,
                sumIf(count, class IN ('open', 'close', 'stat', 'dir', 'meta')) AS part_metadata, sumIf(bytes, class = 'read') AS part_read,

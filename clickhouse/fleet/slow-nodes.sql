@@ -13,10 +13,7 @@
 -- column reads, bytes_read: reads of the node, and their bytes
 -- column cluster: cluster of the node
 WITH
-    names AS (
-        SELECT stream, mount, path AS mount_path, fs_type AS mount_type
-        FROM mounts
-        WHERE day >= today() - toUInt32($days) - 1),
+    $(mount_names)
     sums AS (
         SELECT cluster, job, attempt, node, stream, mount, sum(count) AS part_n, sum(dur_ns) AS part_ns, sum(bytes) AS part_bytes
         FROM rollups

@@ -10,41 +10,10 @@
 -- these are GPU-hours only if each process uses one GPU, and if the GPU idles meanwhile
 -- column wait_percent: share of wait_hours in the training loops, the time from the first to the last step or wait of each such process; NULL: no waits were reported
 WITH
-    node_list AS (
-        SELECT cluster, job, attempt, node, max(user) AS node_user, max(ifNull(uid, toInt64(-1))) AS node_uid, max(finish != '') AS finished,
-               minIf(start_ns, start_ns > 0) AS node_began_ns, max(end_ns) AS node_ended_ns
-        FROM job_events
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt, node),
-    job_list AS (
-        SELECT cluster, job, attempt, if(max(node_user) != '', max(node_user), toString(max(node_uid))) AS owner, count() AS nodes,
-               minIf(node_began_ns, node_began_ns > 0) AS began_ns, if(min(finished) > 0, max(node_ended_ns), toInt64(0)) AS ended_ns
-        FROM node_list
-        GROUP BY cluster, job, attempt
-        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
-    arrivals AS (
-        SELECT cluster, job, attempt, max(stored_ns) AS last_ns
-        FROM frames
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt),
-    sums AS (
-        SELECT cluster, job, attempt, sumIf(bytes, class = 'read') AS job_read, sumIf(bytes, class = 'write') AS job_written,
-               sumIf(count, class IN ('open', 'close', 'stat', 'dir', 'meta')) AS job_metadata
-        FROM rollups
-        WHERE day >= today() - toUInt32($days) - 1 AND side = ''
-        GROUP BY cluster, job, attempt),
-    loops AS (
-        SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
-               greatest(max(start_ns + toInt64(dur_ns)) - min(start_ns), proc_wait_ns) AS proc_loop_ns
-        FROM regions
-        WHERE day >= today() - toUInt32($days) - 1 AND kind IN ('input_wait', 'step')
-          AND (stream, proc) GLOBAL NOT IN (SELECT stream, proc FROM processes WHERE day >= today() - toUInt32($days) - 1 AND worker IS NOT NULL)
-        GROUP BY cluster, job, attempt, stream, proc
-        HAVING proc_wait_ns > 0),
-    waits AS (
-        SELECT cluster, job, attempt, sum(proc_wait_ns) AS wait_ns, sum(proc_loop_ns) AS loop_ns
-        FROM loops
-        GROUP BY cluster, job, attempt),
+    $(nodes)
+    $(arrivals)
+    $(sums)
+    $(loops)
     with_arrivals AS (SELECT * FROM job_list LEFT JOIN arrivals USING (cluster, job, attempt)),
     with_sums AS (SELECT * FROM with_arrivals LEFT JOIN sums USING (cluster, job, attempt))
 SELECT toMonday(toDateTime(intDiv(began_ns, 1000000000), 'UTC')) AS week, count() AS jobs, uniqExact(owner) AS users,

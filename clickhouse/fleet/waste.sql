@@ -12,13 +12,7 @@
 -- column start: begin of the job (UTC)
 -- column attempt, cluster: number of requeues (from 0), cluster
 WITH
-    job_list AS (
-        SELECT cluster, job, attempt, if(max(user) != '', max(user), toString(max(ifNull(uid, toInt64(-1))))) AS owner,
-               minIf(start_ns, start_ns > 0) AS began_ns
-        FROM job_events
-        WHERE day >= today() - toUInt32($days) - 1
-        GROUP BY cluster, job, attempt
-        HAVING began_ns >= (toInt64(toUnixTimestamp(now())) - toInt64($days) * 86400) * 1000000000),
+    $(owners)
     loops AS (
         SELECT cluster, job, attempt, toInt64(sumIf(dur_ns, kind = 'input_wait')) AS proc_wait_ns,
                toInt64(sumIf(dur_ns, kind = 'input_wait' AND visitParamExtractBool(args, 'hidden') = 1)) AS proc_hidden_ns,

@@ -166,7 +166,7 @@ def fleet_queries():
 
 def fleet_text(name):
     with open(os.path.join(FLEET, f"{name}.sql"), encoding="utf-8") as f:
-        return f.read()
+        return re.sub(r" *\$\((\w+)\)\n", lambda m: fleet_text(f"parts/{m[1]}"), f.read())
 
 
 def fleet_args(name):
