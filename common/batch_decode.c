@@ -23,20 +23,9 @@ int hr_decoder_new(struct hr_decoder **ret)
 static void free_arrays(struct hr_decoder *d)
 {
 	free(d->planes);
-	free(d->files);
-	free(d->local);
-	free(d->task);
-	free(d->start_ns);
-	free(d->dur_ns);
-	free(d->op);
-	free(d->file);
-	free(d->offset);
-	free(d->asked);
-	free(d->ret);
-	free(d->fd);
-	free(d->flags);
-	free(d->file2);
-	free(d->bits);
+#define FREE(type, name) free(d->name);
+	HR__DECODER_ARRAYS(FREE)
+#undef FREE
 }
 
 void hr_decoder_free(struct hr_decoder *d)
@@ -52,6 +41,7 @@ void hr_decoder_free(struct hr_decoder *d)
 static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 {
 	uint32_t n = 1024;
+	bool complete;
 
 	if (rows <= d->room)
 		return 0;
@@ -59,25 +49,11 @@ static int batch_decode_reserve(struct hr_decoder *d, uint32_t rows)
 		n *= 2;
 	free_arrays(d);
 	d->planes = malloc((size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES * n);
-	d->files = malloc(n * sizeof(*d->files));
-	d->local = malloc(n * sizeof(*d->local));
-	d->task = malloc(n * sizeof(*d->task));
-	d->start_ns = malloc(n * sizeof(*d->start_ns));
-	d->dur_ns = malloc(n * sizeof(*d->dur_ns));
-	d->op = malloc(n * sizeof(*d->op));
-	d->file = malloc(n * sizeof(*d->file));
-	d->offset = malloc(n * sizeof(*d->offset));
-	d->asked = malloc(n * sizeof(*d->asked));
-	d->ret = malloc(n * sizeof(*d->ret));
-	d->fd = malloc(n * sizeof(*d->fd));
-	d->flags = malloc(n * sizeof(*d->flags));
-	d->file2 = malloc(n * sizeof(*d->file2));
-	d->bits = malloc(n * sizeof(*d->bits));
-	d->room = d->planes && d->files && d->local && d->task && d->start_ns && d->dur_ns &&
-			  d->op && d->file && d->offset && d->asked && d->ret && d->fd &&
-			  d->flags && d->file2 && d->bits
-		      ? n
-		      : 0;
+	complete = d->planes != NULL;
+#define MAKE(type, name) complete &= (d->name = malloc(n * sizeof(*d->name))) != NULL;
+	HR__DECODER_ARRAYS(MAKE)
+#undef MAKE
+	d->room = complete ? n : 0;
 	return d->room ? 0 : -ENOMEM;
 }
 

@@ -17,6 +17,26 @@ struct hr__column {
 	struct hr__model_task at; /* the model, which is not reset between chunks */
 };
 
+/*
+ * X(type, name): arrays of `room` values. files: ids in the stream, by batch-local index; local:
+ * batch-local index of each row; task: index in `tasks` of each row; the others: decoded columns.
+ */
+#define HR__DECODER_ARRAYS(X)                                                                      \
+	X(uint32_t *, files)                                                                       \
+	X(uint32_t *, local)                                                                       \
+	X(uint32_t *, task)                                                                        \
+	X(uint64_t *, start_ns)                                                                    \
+	X(uint64_t *, dur_ns)                                                                      \
+	X(uint16_t *, op)                                                                          \
+	X(uint32_t *, file)                                                                        \
+	X(int64_t *, offset)                                                                       \
+	X(uint64_t *, asked)                                                                       \
+	X(int64_t *, ret)                                                                          \
+	X(int32_t *, fd)                                                                           \
+	X(uint32_t *, flags)                                                                       \
+	X(uint32_t *, file2)                                                                       \
+	X(uint16_t *, bits)
+
 struct hr_decoder {
 	ZSTD_DCtx *zstd;
 	uint32_t room; /* the arrays have room for so many rows */
@@ -28,20 +48,9 @@ struct hr_decoder {
 	/* room for (HR_COL_END_ - 1) * HR__MAX_PLANES planes of `room` bytes */
 	uint8_t *planes;
 	uint32_t planes_used;
-	uint32_t *files; /* ids in the stream, by batch-local index */
-	uint32_t *local; /* batch-local index of each row */
-	uint32_t *task;
-	uint64_t *start_ns;
-	uint64_t *dur_ns;
-	uint16_t *op;
-	uint32_t *file;
-	int64_t *offset;
-	uint64_t *asked;
-	int64_t *ret;
-	int32_t *fd;
-	uint32_t *flags;
-	uint32_t *file2;
-	uint16_t *bits;
+#define HR__MEMBER(type, name) type name;
+	HR__DECODER_ARRAYS(HR__MEMBER)
+#undef HR__MEMBER
 
 	struct hr__column columns[HR_COL_END_];
 	uint64_t codes[HR__CHUNK_ROWS];
