@@ -63,17 +63,13 @@ static void report_absent(const struct known *k, const char *name, const struct 
 }
 
 /* Returns the SQL of the line `known NAME` in the header of a query (malloc'ed), or NULL. */
-static char *known_sql(const char *header, const char *name)
+static char *known_sql(const struct hr_named *q, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (; strncmp(header, "--", 2) == 0; header += strcspn(header, "\n") + 1) {
-		const char *at = header + strlen(KNOWN_LINE);
-
-		if (strncmp(header, KNOWN_LINE, strlen(KNOWN_LINE)) == 0 &&
-		    strncmp(at, name, n) == 0 && at[n] == ':')
+	for (const char *at = NULL; (at = hr_named_next(q, KNOWN_LINE, at)) != NULL;)
+		if (strncmp(at, name, n) == 0 && at[n] == ':')
 			return strndup(at + n + 1, strcspn(at + n + 1, "\n"));
-	}
 	return NULL;
 }
 
@@ -83,7 +79,7 @@ int hr_named_absent(struct hr_query *q, const struct hr_named_args *a,
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < a->n; i++) {
-		char *sql = a->given[i] ? known_sql(a->query->sql, a->list[i].name) : NULL;
+		char *sql = a->given[i] ? known_sql(a->query, a->list[i].name) : NULL;
 		struct known k = {.wanted = a->list[i].text};
 		const struct hr_query_sink sink = {absent_begin, absent_chunk_in, NULL, &k};
 		char *error = NULL;

@@ -32,22 +32,26 @@ const struct hr_named *hr_named_find(const char *name)
 	return hr_named_in(hr_named_list, name);
 }
 
-const struct hr_named *hr_verdict_find(const char *name)
+static const char *next_line(const char *line)
 {
-	return hr_named_in(hr__verdict_list, name);
+	line += strcspn(line, "\n");
+	return line + (*line == '\n');
+}
+
+const char *hr_named_next(const struct hr_named *q, const char *prefix, const char *after)
+{
+	const char *line = after != NULL ? next_line(after) : q->sql;
+	size_t n = strlen(prefix);
+
+	for (; strncmp(line, "--", 2) == 0; line = next_line(line))
+		if (strncmp(line, prefix, n) == 0)
+			return line + n;
+	return NULL;
 }
 
 const char *hr_named_line(const struct hr_named *q, const char *prefix)
 {
-	size_t n = strlen(prefix);
-
-	for (const char *line = q->sql; strncmp(line, "--", 2) == 0;) {
-		if (strncmp(line, prefix, n) == 0)
-			return line + n;
-		line += strcspn(line, "\n");
-		line += *line == '\n';
-	}
-	return NULL;
+	return hr_named_next(q, prefix, NULL);
 }
 
 void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n)
@@ -126,20 +130,6 @@ static int declare(struct hr_named_args *a, const char *line)
 	}
 	a->n++;
 	return 0;
-}
-
-static int declare_all(struct hr_named_args *a, const char *sql)
-{
-	int r = 0;
-
-	while (r == 0 && strncmp(sql, "--", 2) == 0) {
-		if (strncmp(sql, ARG_LINE, strlen(ARG_LINE)) == 0)
-			r = declare(a, sql + strlen(ARG_LINE));
-		a->text |= strncmp(sql, TEXT_LINE, strlen(TEXT_LINE)) == 0;
-		sql += strcspn(sql, "\n");
-		sql += *sql == '\n';
-	}
-	return r;
 }
 
 /* ---- arguments of the user ---- */
@@ -368,8 +358,13 @@ static int named_take(struct hr_named_args *a, const struct hr_named *q, char *c
 
 int hr_named_args_declare(const struct hr_named *q, struct hr_named_args *ret)
 {
-	*ret = (struct hr_named_args){.query = q};
-	return declare_all(ret, q->sql);
+	const char *line = NULL;
+	int r = 0;
+
+	*ret = (struct hr_named_args){.query = q, .text = hr_named_line(q, TEXT_LINE) != NULL};
+	while (r == 0 && (line = hr_named_next(q, ARG_LINE, line)) != NULL)
+		r = declare(ret, line);
+	return r;
 }
 
 int hr_named_args_init(const struct hr_named *q, char *const *words, size_t n_words,

@@ -38,7 +38,11 @@ extern const struct hr_named hr__macros_list[], hr__notes_list[];
 /* Prints the SQL that creates all macros. */
 void hr__macros_print(FILE *to);
 
-/* The queries in NAME.verdict.sql, with the names NAME; ends with a NULL name. */
+/*
+ * The verdicts of queries (NAME.verdict.sql), with the names NAME; ends with a NULL name. A verdict
+ * selects lines of text from the table `answer`, which contains the query's rows. Each line has a
+ * share that determines its colour.
+ */
 extern const struct hr_named hr__verdict_list[];
 
 /* Returns the query with this name in a list that ends with a NULL name, or NULL. */
@@ -46,14 +50,11 @@ const struct hr_named *hr_named_in(const struct hr_named *list, const char *name
 const struct hr_named *hr_named_find(const char *name); /* in hr_named_list */
 
 /*
- * Returns the verdict of a query (NAME.verdict.sql), or NULL. A verdict selects lines of text from
- * the table `answer`, which contains the query's rows. Each line has a share that determines its
- * colour.
+ * hr_named_line returns the rest of the first header line that begins with `prefix`, which ends
+ * with '\n', or NULL; hr_named_next that of the next one. `after`: what it returned last, or NULL.
  */
-const struct hr_named *hr_verdict_find(const char *name);
-
-/* Returns the rest of the first header line that begins with `prefix`, up to '\n', or NULL. */
 const char *hr_named_line(const struct hr_named *q, const char *prefix);
+const char *hr_named_next(const struct hr_named *q, const char *prefix, const char *after);
 
 void hr_named_about(const struct hr_named *q, const char **ret_text, size_t *ret_n);
 

@@ -263,16 +263,12 @@ int hr_named_notes(struct hr_query *q, const struct hr_named_args *a,
 {
 	struct notes notes = {messages, UINT_MAX, 0};
 	const struct hr_query_sink sink = {.chunk = notes_chunk_in, .self = &notes};
-	const char *line = a->query->sql;
+	const char *line = NULL;
 	int r = 0;
 
-	for (; r == 0 && strncmp(line, "--", 2) == 0; line += strcspn(line, "\n") + 1) {
-		char *sql, *error = NULL;
+	while (r == 0 && (line = hr_named_next(a->query, NOTE_LINE, line)) != NULL) {
+		char *sql = strndup(line, strcspn(line, "\n")), *error = NULL;
 
-		if (strncmp(line, NOTE_LINE, strlen(NOTE_LINE)) != 0)
-			continue;
-		line += strlen(NOTE_LINE);
-		sql = strndup(line, strcspn(line, "\n"));
 		r = sql != NULL ? hr_query_run(q, sql, a->list, a->n, &sink, &error) : -ENOMEM;
 		free(error);
 		free(sql);

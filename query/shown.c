@@ -357,7 +357,7 @@ int hr_shown_answer(struct hr_query *q, const struct hr_named_args *args,
 		    const struct hr_shown_style *style, FILE *to, uint64_t *ret_rows,
 		    char **ret_error)
 {
-	const struct hr_named *verdict = hr_verdict_find(args->query->name);
+	const struct hr_named *verdict = hr_named_in(hr__verdict_list, args->query->name);
 	struct rows_plan rows = {0};
 	int r = keep_answer(q, args, verdict != NULL, ret_error);
 
