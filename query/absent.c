@@ -20,10 +20,11 @@ struct known {
 	bool found;
 };
 
-static int absent_begin(void *self, duckdb_result *result)
+static int absent_begin(void *self, duckdb_result *result, char **ret_error)
 {
 	struct known *k = self;
 
+	(void)ret_error;
 	k->type = hr_duckdb.column_logical_type(result, 0);
 	return hr_shape_init(&k->shape, k->type);
 }

@@ -225,17 +225,13 @@ static void send_note(void *self, const char *text)
 	hr_sink_line(&s->a->messages, "note: %s", text);
 }
 
-/* `problem`: what is wrong with a column, or NULL. */
-static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *error,
-				     const char *problem)
+static enum hr_ask_status ask_failed(const struct hr_asking *s, int err, char *error)
 {
 	if (err == -EPIPE) { /* the reader of the answer has closed the pipe */
 		free(error);
 		return HR_ASK_ANSWERED;
 	}
-	if (problem != NULL)
-		hr_sink_line(&s->a->messages, "%s", problem);
-	else if (error != NULL)
+	if (error != NULL)
 		hr_sink_line(&s->a->messages, "%s", error);
 	else
 		hr_sink_line(&s->a->messages, "cannot write the answer: %s", strerrordesc_np(-err));
@@ -276,13 +272,13 @@ static enum hr_ask_status answer_arrow(struct hr_asking *s, FILE *to)
 
 	free(notes);
 	if (err < 0)
-		return ask_failed(s, err, NULL, NULL);
+		return ask_failed(s, err, NULL);
 	sink = hr_arrow_sink(arrow);
 	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
 			   &error);
 	s->rows = hr_arrow_rows(arrow);
 	if (err < 0)
-		status = ask_failed(s, err, error, hr_arrow_problem(arrow));
+		status = ask_failed(s, err, error);
 	hr_arrow_free(arrow);
 	return status;
 }
@@ -297,7 +293,7 @@ static enum hr_ask_status answer_parquet(struct hr_asking *s)
 		err = hr_query_parquet(s->q, question->named.sql, question->args.list,
 				       question->args.n, notes, &error);
 	free(notes);
-	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
+	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error);
 }
 
 /* Whether the answer is the formatted table of a named query. */
@@ -312,7 +308,7 @@ static enum hr_ask_status answer_shown(struct hr_asking *s, FILE *to)
 	char *error = NULL;
 	int err = hr_shown_answer(s->q, &s->a->question->args, &s->a->style, to, &s->rows, &error);
 
-	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error, NULL);
+	return err == 0 ? HR_ASK_ANSWERED : ask_failed(s, err, error);
 }
 
 static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
@@ -334,13 +330,13 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	int err = hr_output_new(format, to, s->a->style.width, &out);
 
 	if (err < 0)
-		return ask_failed(s, err, NULL, NULL);
+		return ask_failed(s, err, NULL);
 	sink = hr_output_sink(out);
 	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
 			   &error);
 	s->rows = hr_output_rows(out);
 	if (err < 0)
-		status = ask_failed(s, err, error, hr_output_problem(out));
+		status = ask_failed(s, err, error);
 	hr_output_free(out);
 	return status;
 }

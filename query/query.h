@@ -37,7 +37,8 @@ void hr_query_free(struct hr_query *q);
 
 /*
  * Runs one statement. -EINVAL: `sql` is several statements, or one that writes; -EBADMSG: DuckDB
- * failed; -EINTR: interrupted. These errors set *ret_error (malloc'ed). Errors of the sink do not.
+ * failed; -EINTR: interrupted. These errors set *ret_error (malloc'ed). Of the errors of the sink,
+ * only those of `begin` may.
  */
 int hr_query_run(struct hr_query *q, const char *sql, const struct hr_query_arg *args,
 		 size_t n_args, const struct hr_query_sink *sink, char **ret_error);

@@ -39,11 +39,12 @@ static void one_row_done(struct one_row *row)
 	*row = (struct one_row){0};
 }
 
-static int one_row_begin(void *self, duckdb_result *result)
+static int one_row_begin(void *self, duckdb_result *result, char **ret_error)
 {
 	struct one_row *row = self;
 	idx_t n = hr_duckdb.column_count(result);
 
+	(void)ret_error;
 	row->names = calloc(n, sizeof(*row->names));
 	row->texts = calloc(n, sizeof(*row->texts));
 	if (row->names == NULL || row->texts == NULL)

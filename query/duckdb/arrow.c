@@ -7,6 +7,7 @@
 
 #include "query/duckdb/flatbuffer.h"
 #include "query/duckdb/value.h"
+#include "common/text.h"
 
 #define BATCH_ROWS  65536u
 #define BATCH_BYTES (64u << 20) /* of the texts of a column: offsets have 31 bits */
@@ -81,7 +82,6 @@ struct hr_arrow {
 	uint64_t rows;
 	int error; /* -errno of the first write that failed; 0: none */
 	struct hr_flat flat;
-	char *problem;
 };
 
 int hr_arrow_new(FILE *to, const char *notes, struct hr_arrow **ret)
@@ -119,14 +119,8 @@ void hr_arrow_free(struct hr_arrow *a)
 	free(a->columns);
 	free(a->shapes);
 	free(a->notes);
-	free(a->problem);
 	hr_flat_done(&a->flat);
 	free(a);
-}
-
-const char *hr_arrow_problem(const struct hr_arrow *a)
-{
-	return a->problem;
 }
 
 uint64_t hr_arrow_rows(const struct hr_arrow *a)
@@ -502,7 +496,8 @@ static int column_init(struct arrow_column *c, const char *name, struct hr_shape
 	return 0;
 }
 
-static int arrow_begin_column(struct hr_arrow *a, duckdb_result *result, unsigned i)
+static int arrow_begin_column(struct hr_arrow *a, duckdb_result *result, unsigned i,
+			      char **ret_error)
 {
 	duckdb_logical_type type = hr_duckdb.column_logical_type(result, i);
 	const char *name = hr_duckdb.column_name(result, i);
@@ -512,14 +507,13 @@ static int arrow_begin_column(struct hr_arrow *a, duckdb_result *result, unsigne
 	if (r == 0)
 		r = column_init(&a->columns[i], name, &a->shapes[i]);
 	hr_duckdb.destroy_logical_type(&type);
-	if (r == -ENOTSUP &&
-	    asprintf(&a->problem, "Arrow has no type for the column %s: cast it to VARCHAR", name) <
-		0)
-		a->problem = NULL;
-	return r;
+	return r != -ENOTSUP ? r
+			     : hr_text_fail(r, ret_error,
+					    "Arrow has no type for the column %s: cast it to VARCHAR",
+					    name);
 }
 
-static int arrow_begin(void *self, duckdb_result *result)
+static int arrow_begin(void *self, duckdb_result *result, char **ret_error)
 {
 	struct hr_arrow *a = self;
 	unsigned n = (unsigned)hr_duckdb.column_count(result);
@@ -530,7 +524,7 @@ static int arrow_begin(void *self, duckdb_result *result)
 	if (a->columns == NULL || a->shapes == NULL)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n && r == 0; i++)
-		r = arrow_begin_column(a, result, i);
+		r = arrow_begin_column(a, result, i, ret_error);
 	return r < 0 ? r : write_schema(a);
 }
 

@@ -19,9 +19,8 @@ struct hr_arrow;
 int hr_arrow_new(FILE *to, const char *notes, struct hr_arrow **ret);
 void hr_arrow_free(struct hr_arrow *a); /* accepts NULL */
 
-/* Its errors: -ENOTSUP (hr_arrow_problem() names the column), -ENOMEM, and errors of writing. */
+/* Its errors: -ENOTSUP (a type that Arrow lacks), -ENOMEM, and errors of writing. */
 struct hr_query_sink hr_arrow_sink(struct hr_arrow *a);
-const char *hr_arrow_problem(const struct hr_arrow *a);
 uint64_t hr_arrow_rows(const struct hr_arrow *a);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "query/duckdb/text_table.h"
 #include "query/duckdb/wrap.h"
+#include "common/text.h"
 
 /*
  * Buffered bytes after which a line is written: memory may be too short for two copies of a text.
@@ -34,7 +35,6 @@ struct hr_output {
 	struct hr_text_table *table; /* NULL: not a table or list, or a plan */
 	bool plan;		     /* the answer of EXPLAIN: only its second column is printed */
 	struct hr_output_style style;
-	char *problem;
 };
 
 int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret)
@@ -61,7 +61,6 @@ void hr_output_free(struct hr_output *o)
 	}
 	hr_text_table_free(o->table);
 	free(o->columns);
-	free(o->problem);
 	hr_buffer_done(&o->line);
 	free(o);
 }
@@ -69,11 +68,6 @@ void hr_output_free(struct hr_output *o)
 void hr_output_style(struct hr_output *o, const struct hr_output_style *style)
 {
 	o->style = *style;
-}
-
-const char *hr_output_problem(const struct hr_output *o)
-{
-	return o->problem;
 }
 
 uint64_t hr_output_rows(const struct hr_output *o)
@@ -331,7 +325,7 @@ static bool for_people(const struct hr_output *o)
 	return o->format == HR_OUTPUT_TABLE || o->format == HR_OUTPUT_LIST;
 }
 
-static int output_begin(void *self, duckdb_result *result)
+static int output_begin(void *self, duckdb_result *result, char **ret_error)
 {
 	struct hr_output *o = self;
 	idx_t n = hr_duckdb.column_count(result);
@@ -350,10 +344,10 @@ static int output_begin(void *self, duckdb_result *result)
 		r = hr_shape_init(&c->shape, c->type);
 		if (r == 0)
 			continue;
-		if (r == -ENOTSUP &&
-		    asprintf(&o->problem, "cannot print the type of column %s: cast it to VARCHAR",
-			     c->name) < 0)
-			o->problem = NULL;
+		if (r == -ENOTSUP)
+			(void)hr_text_fail(r, ret_error,
+					   "cannot print the type of column %s: cast it to VARCHAR",
+					   c->name);
 		o->n_columns++;
 		return r;
 	}

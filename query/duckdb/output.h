@@ -42,9 +42,8 @@ int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct
 void hr_output_style(struct hr_output *o, const struct hr_output_style *style);
 void hr_output_free(struct hr_output *o);
 
-/* Its errors: -ENOTSUP (hr_output_problem() names the column), -ENOMEM, and errors of writing. */
+/* Its errors: -ENOTSUP (a type that cannot be printed), -ENOMEM, and errors of writing. */
 struct hr_query_sink hr_output_sink(struct hr_output *o);
-const char *hr_output_problem(const struct hr_output *o);
 uint64_t hr_output_rows(const struct hr_output *o);
 
 #endif

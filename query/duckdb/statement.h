@@ -32,10 +32,13 @@ struct hr_query_arg {
 	enum { HR_ARG_VARCHAR, HR_ARG_BIGINT, HR_ARG_DOUBLE } type;
 };
 
-/* Receives an answer in chunks. A negative result ends the query with this error. */
+/*
+ * Receives an answer in chunks. A negative result ends the query with this error. `begin` and `end`
+ * may be NULL.
+ */
 struct hr_query_sink {
-	/* receives the names and types of columns; `begin` and `end` may be NULL */
-	int (*begin)(void *self, duckdb_result *result);
+	/* receives the names and types of columns; *ret_error: what is wrong with one (malloc'ed) */
+	int (*begin)(void *self, duckdb_result *result, char **ret_error);
 	int (*chunk)(void *self, duckdb_data_chunk chunk);
 	int (*end)(void *self);
 	void *self;

@@ -47,22 +47,9 @@ static const struct {
 /* Those that rollups answer. */
 static const char *const named[] = {"summary", "ops", "ranks", "mounts", "sizes"};
 
-static int begin(void *self, duckdb_result *result)
-{
-	(void)self;
-	(void)result;
-	return 0;
-}
-
 static int chunk_in(void *self, duckdb_data_chunk chunk)
 {
 	*(uint64_t *)self += hr_duckdb.data_chunk_get_size(chunk);
-	return 0;
-}
-
-static int end(void *self)
-{
-	(void)self;
 	return 0;
 }
 
@@ -93,7 +80,7 @@ static int ask(const struct hr_catalog *catalog, const char *what, const char *s
 {
 	struct hr_query_options options = {0};
 	uint64_t rows = 0;
-	const struct hr_query_sink sink = {begin, chunk_in, end, &rows};
+	const struct hr_query_sink sink = {.chunk = chunk_in, .self = &rows};
 	struct hr_query *q;
 	char *error = NULL;
 	double wall = hr_bench_wall_s(), cpu = process_cpu_s();

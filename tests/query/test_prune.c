@@ -143,13 +143,6 @@ static void pruning_skips_what_cannot_match(void **state)
 	}
 }
 
-static int nothing(void *self, duckdb_result *result)
-{
-	(void)self;
-	(void)result;
-	return 0;
-}
-
 static int no_chunk(void *self, duckdb_data_chunk chunk)
 {
 	(void)self;
@@ -157,15 +150,9 @@ static int no_chunk(void *self, duckdb_data_chunk chunk)
 	return 0;
 }
 
-static int no_end(void *self)
-{
-	(void)self;
-	return 0;
-}
-
 static uint64_t batches_read(const char *sql, const struct hr_query_arg *args, size_t n)
 {
-	const struct hr_query_sink sink = {nothing, no_chunk, no_end, NULL};
+	const struct hr_query_sink sink = {.chunk = no_chunk};
 	struct hr_query_scan scan;
 	char *error = NULL;
 
