@@ -69,10 +69,7 @@ static char *make_url(const struct hr_ch_client *c, const struct hr_ch_host *hos
 		fputs("&query=", to);
 		put_encoded(to, sql);
 	}
-	if (fclose(to) == 0)
-		return url;
-	free(url);
-	return NULL;
+	return hr_text_close(to, &url);
 }
 
 /* ---- errors ---- */

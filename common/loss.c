@@ -108,8 +108,5 @@ char *hr_loss_text(const struct hr_loss_sum *loss)
 		fputs("; totals are too low", out);
 	else if (row->totals == COMPLETE && !loss->totals_unsure)
 		fputs("; totals are not affected", out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return hr_text_close(out, &text);
 }

@@ -377,6 +377,16 @@ size_t hr_text_path_short(char *out, size_t out_bytes, const char *path, const c
 				text_tail(shown, cells));
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+char *hr_text_close(FILE *to, char **text)
+{
+	if (fclose(to) == 0)
+		return *text;
+	free(*text);
+	return NULL;
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 int hr_text_fail(int r, char **ret_error, const char *format, ...)

@@ -89,6 +89,11 @@ static inline const char *hr_text_or_null(const char *text)
 __attribute__((format(printf, 2, 3))) void hr_text_print(FILE *out, const char *format, ...);
 char *hr_text_line(const char *text);
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Closes a stream of open_memstream(text, ...). Returns *text; NULL: no memory, and it is freed. */
+char *hr_text_close(FILE *to, char **text);
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Stores a formatted text, malloc'ed (NULL: no memory), in *ret_error, and returns `r`. */

@@ -101,10 +101,7 @@ static char *job_list(const struct hr_stream *streams, size_t n)
 	}
 	if (jobs > MAX_JOBS)
 		fprintf(to, " and %zu more", jobs - MAX_JOBS);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return hr_text_close(to, &text);
 }
 
 /* Reports that the stores have no jobs yet, or which jobs were removed from them. */
@@ -255,10 +252,7 @@ static char *note_text(struct hr_asking *s)
 	if (to == NULL)
 		return NULL;
 	hr_query_notes(s->q, MAX_NOTES, &sink);
-	if (fclose(to) == 0)
-		return notes;
-	free(notes);
-	return NULL;
+	return hr_text_close(to, &notes);
 }
 
 static enum hr_ask_status answer_arrow(struct hr_asking *s, FILE *to)

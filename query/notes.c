@@ -220,10 +220,7 @@ char *hr_notes_retired(const struct hr_catalog *c, const char *job)
 		print_retired(to, &list[at]);
 	else
 		print_all_retired(to, list, n);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return hr_text_close(to, &text);
 }
 
 static void add_retired(struct hr_query *q, struct notes *notes)

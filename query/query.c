@@ -104,6 +104,15 @@ static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 	return r;
 }
 
+/* Runs the statement that was written to `to`, a stream to *sql, and frees both. */
+static int run_written(struct hr_query *q, FILE *to, char **sql, char **ret_error)
+{
+	int r = fclose(to) == 0 ? run_own(q, *sql, ret_error) : -ENOMEM;
+
+	free(*sql);
+	return r;
+}
+
 static int open_database(struct hr_query *q, const struct hr_query_options *o, char **ret_error)
 {
 	char threads[16], memory[32], spill[32];
@@ -188,7 +197,6 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 	char *sql = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&sql, &bytes);
-	int r;
 
 	if (to == NULL)
 		return -ENOMEM;
@@ -196,13 +204,7 @@ static int create_view(struct hr_query *q, enum hr_sql_table_id id, char **ret_e
 		id == HR_TABLE_LABELS ? "DISTINCT " : "");
 	print_columns(to, id, merge);
 	fprintf(to, " FROM hr_%s()%s", t->name, merge ? " GROUP BY ALL" : "");
-	if (fclose(to) != 0) {
-		free(sql);
-		return -ENOMEM;
-	}
-	r = run_own(q, sql, ret_error);
-	free(sql);
-	return r;
+	return run_written(q, to, &sql, ret_error);
 }
 
 static int create_macros(struct hr_query *q, char **ret_error)
@@ -210,14 +212,11 @@ static int create_macros(struct hr_query *q, char **ret_error)
 	char *sql = NULL;
 	size_t bytes;
 	FILE *to = open_memstream(&sql, &bytes);
-	int r;
 
 	if (to == NULL)
 		return -ENOMEM;
 	hr__macros_print(to);
-	r = fclose(to) == 0 ? run_own(q, sql, ret_error) : -ENOMEM;
-	free(sql);
-	return r;
+	return run_written(q, to, &sql, ret_error);
 }
 
 /* Forbids access to files (except the output file), extensions and changes of settings. */
@@ -235,8 +234,7 @@ static int lock_down(struct hr_query *q, char **ret_error)
 		fputs("SET allowed_paths = [", to);
 		hr_text_sql(to, q->parquet);
 		fputs("]", to);
-		r = fclose(to) == 0 ? run_own(q, sql, ret_error) : -ENOMEM;
-		free(sql);
+		r = run_written(q, to, &sql, ret_error);
 		if (r < 0)
 			return r;
 	}

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
+
 /* Returns the names of all named queries, "files, jobs, ..." (malloc'ed). NULL: no memory. */
 static char *names(void)
 {
@@ -16,10 +18,7 @@ static char *names(void)
 		return NULL;
 	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++)
 		fprintf(to, "%s%s", q == hr_named_list ? "" : ", ", q->name);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return hr_text_close(to, &text);
 }
 
 void hr_question_no_name(struct hr_near *near, const char *what, const struct hr_sink *messages)
