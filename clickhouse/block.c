@@ -72,15 +72,6 @@ void *hr_ch_block_values(struct hr_ch_block *b, unsigned column, size_t n, size_
 	return at;
 }
 
-void hr_ch_block_number(struct hr_ch_block *b, unsigned column, uint64_t value)
-{
-	size_t width = types[hr_ch_column(b->table, column)->type].width;
-	void *at = hr_ch_block_values(b, column, 1, width);
-
-	if (at)
-		memcpy(at, &value, width); /* both sides are little-endian */
-}
-
 /* Writes a variable-length number, as Native has it. Returns its length, at most 10. */
 static size_t put_length(uint8_t *to, uint64_t n)
 {
@@ -92,17 +83,24 @@ static size_t put_length(uint8_t *to, uint64_t n)
 	return bytes;
 }
 
-void hr_ch_block_text(struct hr_ch_block *b, unsigned column, const void *text, size_t n)
+/* Writes a text: its length and its bytes. Returns false without memory. */
+static bool put_text(struct hr_ch_bytes *to, const void *text, size_t n)
 {
 	uint8_t length[10];
 	size_t head = put_length(length, n);
-	uint8_t *at = hr_ch_block_values(b, column, 1, head + n);
+	uint8_t *at = hr_ch_more(to, head + n);
 
 	if (!at)
-		return;
+		return false;
 	memcpy(at, length, head);
 	if (n > 0)
 		memcpy(at + head, text, n);
+	return true;
+}
+
+void hr_ch_block_text(struct hr_ch_block *b, unsigned column, const void *text, size_t n)
+{
+	b->failed |= !put_text(&b->columns[column], text, n);
 }
 
 void hr_ch_block_escaped(struct hr_ch_block *b, unsigned column, const void *text, size_t n)
@@ -148,7 +146,7 @@ void hr_ch_block_repeat_number(struct hr_ch_block *b, unsigned column, uint64_t 
 
 	if (!at || n == 0)
 		return;
-	memcpy(at, &value, width);
+	memcpy(at, &value, width); /* both sides are little-endian */
 	fill(at, width, n * width);
 }
 
@@ -167,20 +165,7 @@ void hr_ch_block_repeat_text(struct hr_ch_block *b, unsigned column, const char 
 
 /* ---- sending ---- */
 
-/* Adds the count of columns and rows, or the name and type of a column, to `heads`. */
-static int put_text(struct hr_ch_bytes *to, const char *text)
-{
-	uint8_t length[10];
-	size_t n = strlen(text), head = put_length(length, n);
-	uint8_t *at = hr_ch_more(to, head + n);
-
-	if (!at)
-		return -ENOMEM;
-	memcpy(at, length, head);
-	memcpy(at + head, text, n); // NOLINT(bugprone-not-null-terminated-result): it has a length
-	return 0;
-}
-
+/* Writes the counts of columns and rows, and the name and type of each column, to `heads`. */
 static int make_heads(struct hr_ch_block *b, size_t *ends)
 {
 	uint8_t *at;
@@ -193,9 +178,10 @@ static int make_heads(struct hr_ch_block *b, size_t *ends)
 	b->heads.bytes += put_length(at + b->heads.bytes, b->rows);
 	for (unsigned i = 0; i < b->table->n_columns; i++) {
 		const struct hr_ch_column_info *c = hr_ch_column(b->table, i);
+		const char *type = types[c->type].name;
 
-		if (put_text(&b->heads, c->name) < 0 ||
-		    put_text(&b->heads, types[c->type].name) < 0)
+		if (!put_text(&b->heads, c->name, strlen(c->name)) ||
+		    !put_text(&b->heads, type, strlen(type)))
 			return -ENOMEM;
 		ends[i] = b->heads.bytes;
 	}

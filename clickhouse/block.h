@@ -99,8 +99,15 @@ void *hr_ch_more(struct hr_ch_bytes *to, size_t n);
 /* Returns memory for n values of a column of fixed width. NULL: no memory, and `failed` is set. */
 void *hr_ch_block_values(struct hr_ch_block *b, unsigned column, size_t n, size_t width);
 
+/* Adds n rows with the same value. */
+void hr_ch_block_repeat_number(struct hr_ch_block *b, unsigned column, uint64_t value, size_t n);
+void hr_ch_block_repeat_text(struct hr_ch_block *b, unsigned column, const char *text, size_t n);
+
 /* Adds one value to a column of numbers, and n bytes or pairs to other columns. */
-void hr_ch_block_number(struct hr_ch_block *b, unsigned column, uint64_t value);
+static inline void hr_ch_block_number(struct hr_ch_block *b, unsigned column, uint64_t value)
+{
+	hr_ch_block_repeat_number(b, column, value, 1);
+}
 void hr_ch_block_text(struct hr_ch_block *b, unsigned column, const void *text, size_t n);
 void hr_ch_block_list(struct hr_ch_block *b, unsigned column, const uint64_t *values, size_t n);
 
@@ -110,10 +117,6 @@ static inline void hr_ch_block_string(struct hr_ch_block *b, unsigned column, co
 {
 	hr_ch_block_escaped(b, column, text, text ? strlen(text) : 0);
 }
-
-/* Adds n rows with the same value. */
-void hr_ch_block_repeat_number(struct hr_ch_block *b, unsigned column, uint64_t value, size_t n);
-void hr_ch_block_repeat_text(struct hr_ch_block *b, unsigned column, const char *text, size_t n);
 
 /*
  * Returns the parts of the block, in the order in which Native sends them. They are valid until the

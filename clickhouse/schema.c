@@ -115,40 +115,7 @@ static void put_rows(const struct hr_ch_schema *s, const char *table, size_t n, 
 
 /* ---- words of views.sql ---- */
 
-static void put_database(const struct hr_ch_schema *s, FILE *to)
-{
-	fprintf(to, "`%s`", s->database);
-}
-
-static void put_common(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	fputs("day, cluster, job, attempt, node, stream", to);
-}
-
-static void put_none(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	fputs("toInt64('-9223372036854775808')", to);
-}
-
-static void put_op(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	put_names("r.op_id", HR_OP_MAX, op_name, to);
-}
-
-static void put_api(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	put_names("r.op_id", HR_OP_MAX, op_api, to);
-}
-
-static void put_class(const struct hr_ch_schema *s, FILE *to)
-{
-	(void)s;
-	put_names("r.op_id", HR_OP_MAX, op_class, to);
-}
+#define NONE "toInt64('-9223372036854775808')"
 
 /* Writes the ids of the ops with one of two rules for the number of bytes. */
 static void put_ops_with(enum hr_bytes_rule a, enum hr_bytes_rule b, FILE *to)
@@ -166,11 +133,9 @@ static void put_ops_with(enum hr_bytes_rule a, enum hr_bytes_rule b, FILE *to)
 /*
  * The same as hr_bytes_moved(): NULL for operations without bytes, and for those without a result.
  */
-static void put_bytes(const struct hr_ch_schema *s, FILE *to)
+static void put_bytes(FILE *to)
 {
-	fputs("nullIf(multiIf(r.result = ", to);
-	put_none(s, to);
-	fputs(", toInt64(-1), ", to);
+	fputs("nullIf(multiIf(r.result = " NONE ", toInt64(-1), ", to);
 	put_ops_with(HR_BYTES_RET, HR_BYTES_RET, to);
 	fputs(", greatest(r.result, toInt64(0)), ", to);
 	put_ops_with(HR_BYTES_ITEMS, HR_BYTES_ITEMS, to);
@@ -181,17 +146,30 @@ static void put_bytes(const struct hr_ch_schema *s, FILE *to)
 	      to);
 }
 
-static const struct {
-	const char *word;
-	void (*put)(const struct hr_ch_schema *s, FILE *to);
-} words[] = {
-    {"db", put_database}, {"common", put_common}, {"none", put_none},	{"op", put_op},
-    {"api", put_api},	  {"class", put_class},	  {"bytes", put_bytes},
-};
-
 static bool is_word(const char *text, size_t n, const char *word)
 {
 	return strlen(word) == n && strncmp(text, word, n) == 0;
+}
+
+/* Writes what replaces `$word`; nothing, if the word has a table in parentheses. */
+static void put_word(const struct hr_ch_schema *s, const char *word, size_t n, FILE *to)
+{
+	static const struct {
+		const char *word;
+		name_of *name;
+	} names[] = {{"op", op_name}, {"api", op_api}, {"class", op_class}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (is_word(word, n, names[i].word))
+			put_names("r.op_id", HR_OP_MAX, names[i].name, to);
+	if (is_word(word, n, "db"))
+		fprintf(to, "`%s`", s->database);
+	else if (is_word(word, n, "common"))
+		fputs("day, cluster, job, attempt, node, stream", to);
+	else if (is_word(word, n, "none"))
+		fputs(NONE, to);
+	else if (is_word(word, n, "bytes"))
+		put_bytes(to);
 }
 
 static const char *scope_name(unsigned scope)
@@ -278,9 +256,7 @@ static void put_view(const struct hr_ch_schema *s, const char *text, size_t n, F
 			continue;
 		}
 		i += 1 + length;
-		for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
-			if (is_word(word, length, words[k].word))
-				words[k].put(s, to);
+		put_word(s, word, length, to);
 		if (word[length] == '(') {
 			const char *table = word + length + 1;
 			size_t bytes = strcspn(table, ")");
