@@ -45,8 +45,8 @@ static void list_push(struct hr_filerecs *f, struct hr_filerec_list *l, uint32_t
 
 static void hists_done(struct hr_filerec *r)
 {
-	free(r->read_hist.all);
-	free(r->write_hist.all);
+	free(r->moved[HR_WAY_READ].hist.all);
+	free(r->moved[HR_WAY_WRITE].hist.all);
 }
 
 static void record_done(struct hr_filerec *r)
@@ -141,7 +141,7 @@ static uint32_t filerec_make(struct hr_filerecs *f, const struct hr_filerec_tail
 
 uint32_t hr__filerec_get(struct hr_filerecs *f, uint64_t proc, uint32_t file, uint32_t api)
 {
-	struct hr_filerec_tail tail = {proc, file, api, -1, -1, -1, -1, 0, 0};
+	struct hr_filerec_tail tail = {proc, file, api, {{-1, -1}, {-1, -1}}, 0, 0};
 	uint32_t i = hr_map64_get(&f->by_key, filerec_key(proc, file, api));
 
 	return i != NONE ? i : filerec_make(f, &tail);
@@ -238,45 +238,26 @@ static void max_of(uint64_t *max, uint64_t v)
 		*max = v;
 }
 
-static int add_read(struct hr_filerec *r, const struct hr_file_op *op)
+static inline __attribute__((always_inline)) int
+add_moved(struct hr_filerec *r, const struct hr_file_op *op, enum hr_filerec_way way)
 {
+	struct hr_filerec_moved *m = &r->moved[way];
 	unsigned bin = size_bin(op->count == 1 ? op->bytes : op->bytes / op->count);
-	int result = hist_add(&r->read_hist, bin, (uint32_t)op->count);
+	int result = hist_add(&m->hist, bin, (uint32_t)op->count);
 
-	r->ops[HR_FILE_READS] += op->count;
-	r->bytes_read += op->bytes;
-	r->read_ns += op->dur_ns;
-	max_of(&r->max_read_ns, op->dur_ns);
-	r->rw_switches += r->t.last_kind == 2;
-	r->t.last_kind = 1;
+	r->ops[way == HR_WAY_READ ? HR_FILE_READS : HR_FILE_WRITES] += op->count;
+	m->bytes += op->bytes;
+	m->ns += op->dur_ns;
+	max_of(&m->max_ns, op->dur_ns);
+	r->rw_switches += r->t.last_kind == (way == HR_WAY_READ ? 2 : 1);
+	r->t.last_kind = way == HR_WAY_READ ? 1 : 2;
 	if (op->offset < 0)
 		return result;
 	r->unaligned += op->offset % HR_ALIGN_BYTES != 0;
-	r->seq_reads += r->t.read_start >= 0 && op->offset > r->t.read_start;
-	r->consec_reads += r->t.read_end >= 0 && op->offset == r->t.read_end;
-	r->t.read_start = op->offset;
-	r->t.read_end = op->offset + (int64_t)op->bytes;
-	return result;
-}
-
-static int add_write(struct hr_filerec *r, const struct hr_file_op *op)
-{
-	unsigned bin = size_bin(op->count == 1 ? op->bytes : op->bytes / op->count);
-	int result = hist_add(&r->write_hist, bin, (uint32_t)op->count);
-
-	r->ops[HR_FILE_WRITES] += op->count;
-	r->bytes_written += op->bytes;
-	r->write_ns += op->dur_ns;
-	max_of(&r->max_write_ns, op->dur_ns);
-	r->rw_switches += r->t.last_kind == 1;
-	r->t.last_kind = 2;
-	if (op->offset < 0)
-		return result;
-	r->unaligned += op->offset % HR_ALIGN_BYTES != 0;
-	r->seq_writes += r->t.write_start >= 0 && op->offset > r->t.write_start;
-	r->consec_writes += r->t.write_end >= 0 && op->offset == r->t.write_end;
-	r->t.write_start = op->offset;
-	r->t.write_end = op->offset + (int64_t)op->bytes;
+	m->seq += r->t.at[way].start >= 0 && op->offset > r->t.at[way].start;
+	m->consec += r->t.at[way].end >= 0 && op->offset == r->t.at[way].end;
+	r->t.at[way].start = op->offset;
+	r->t.at[way].end = op->offset + (int64_t)op->bytes;
 	return result;
 }
 
@@ -310,9 +291,9 @@ int hr_filerec_add(struct hr_filerecs *f, uint32_t index, const struct hr_file_o
 	r->dirty = true;
 	max_of(&r->last_ns, op->start_ns + op->dur_ns);
 	if (op->class == HR_CLASS_READ)
-		result = add_read(r, op);
+		result = add_moved(r, op, HR_WAY_READ);
 	else if (op->class == HR_CLASS_WRITE)
-		result = add_write(r, op);
+		result = add_moved(r, op, HR_WAY_WRITE);
 	else
 		add_meta(r, op);
 	if (l->newest != index) {
@@ -326,7 +307,8 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 		     uint64_t sum_ns, uint64_t max_ns)
 {
 	struct hr_filerec *r = &f->v[index];
-	uint64_t last_ns = r->last_ns, max_read_ns = r->max_read_ns, max_write_ns = r->max_write_ns;
+	struct hr_filerec_moved *m = NULL;
+	uint64_t last_ns = r->last_ns, longest_ns;
 	struct hr_file_op sum = *op;
 	int result;
 
@@ -334,17 +316,15 @@ int hr_filerec_tally(struct hr_filerecs *f, uint32_t index, const struct hr_file
 	 * Adds the sum as one long operation. Then corrects the fields that this length makes
 	 * wrong.
 	 */
+	if (op->class == HR_CLASS_READ || op->class == HR_CLASS_WRITE)
+		m = &r->moved[op->class == HR_CLASS_READ ? HR_WAY_READ : HR_WAY_WRITE];
+	longest_ns = m ? m->max_ns : 0;
 	sum.dur_ns = sum_ns;
 	result = hr_filerec_add(f, index, &sum);
 	r->last_ns = last_ns;
 	max_of(&r->last_ns, op->start_ns + op->dur_ns);
-	if (op->class == HR_CLASS_READ) {
-		r->max_read_ns = max_read_ns;
-		max_of(&r->max_read_ns, max_ns);
-	} else if (op->class == HR_CLASS_WRITE) {
-		r->max_write_ns = max_write_ns;
-		max_of(&r->max_write_ns, max_ns);
-	}
+	if (m)
+		m->max_ns = longest_ns > max_ns ? longest_ns : max_ns;
 	return result;
 }
 
@@ -399,13 +379,13 @@ struct hr_filerec_past hr_filerec_all(const struct hr_filerec *r)
 
 	for (uint32_t i = 0; i < HR_FILE_COUNTS; i++)
 		all.ops += r->ops[i];
-	all.bytes_read += r->bytes_read;
-	all.bytes_written += r->bytes_written;
-	all.dur_ns += r->read_ns + r->write_ns + r->meta_ns;
-	if (r->max_read_ns > all.max_ns)
-		all.max_ns = r->max_read_ns;
-	if (r->max_write_ns > all.max_ns)
-		all.max_ns = r->max_write_ns;
+	all.bytes_read += r->moved[HR_WAY_READ].bytes;
+	all.bytes_written += r->moved[HR_WAY_WRITE].bytes;
+	all.dur_ns += r->meta_ns;
+	for (unsigned way = 0; way < HR_WAYS; way++) {
+		all.dur_ns += r->moved[way].ns;
+		max_of(&all.max_ns, r->moved[way].max_ns);
+	}
 	return all;
 }
 

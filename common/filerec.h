@@ -28,13 +28,17 @@
 #define HR_FEW_BINS	 4u
 #define HR_ALIGN_BYTES	 4096u
 
+/* What moves data: index of the counters of reads, and of writes. */
+enum hr_filerec_way { HR_WAY_READ, HR_WAY_WRITE, HR_WAYS };
+
 /* The part of a file record that remains after a checkpoint. */
 struct hr_filerec_tail {
 	uint64_t proc;
 	uint32_t file;
 	uint32_t api;
-	int64_t read_start, read_end; /* position of the previous read; -1: none */
-	int64_t write_start, write_end;
+	struct {
+		int64_t start, end;
+	} at[HR_WAYS];	    /* position of the previous read, and write; -1: none */
 	uint32_t last_kind; /* kind of the last operation: 0 none, 1 read, 2 write */
 	uint32_t refs;	    /* number of descriptors that have the file open */
 };
@@ -62,6 +66,13 @@ struct hr_filerec_past {
 	uint64_t ops, bytes_read, bytes_written, dur_ns, max_ns;
 };
 
+/* The counters of reads, or of writes. */
+struct hr_filerec_moved {
+	uint32_t seq, consec;
+	uint64_t bytes, ns, max_ns;
+	struct hr_few_hist hist; /* of sizes */
+};
+
 /*
  * The counters of one (process, file, API). Kept small: counts between checkpoints fit into 32
  * bits.
@@ -70,12 +81,10 @@ struct hr_filerec {
 	struct hr_filerec_tail t;
 	bool dirty;
 	uint64_t first_ns, last_ns;
-	uint32_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
+	uint32_t rw_switches, unaligned;
 	uint64_t ops[HR_FILE_COUNTS];
-	uint64_t bytes_read, bytes_written;
-	uint64_t read_ns, write_ns, meta_ns;
-	uint64_t max_read_ns, max_write_ns;
-	struct hr_few_hist read_hist, write_hist;
+	uint64_t meta_ns;
+	struct hr_filerec_moved moved[HR_WAYS];
 	struct hr_filerec_past *past; /* NULL: no checkpoint has sent counts of this record */
 };
 

@@ -103,6 +103,9 @@ static size_t few_bins(struct hr_arena *a, const struct hr_few_hist *h, uint64_t
 
 void hr_filerec_message(struct hr_arena *a, const struct hr_filerec *r, Headrace__FileRecord *m)
 {
+	const struct hr_filerec_moved *read = &r->moved[HR_WAY_READ];
+	const struct hr_filerec_moved *written = &r->moved[HR_WAY_WRITE];
+
 	headrace__file_record__init(m);
 	m->proc = r->t.proc;
 	m->file = r->t.file;
@@ -114,23 +117,23 @@ void hr_filerec_message(struct hr_arena *a, const struct hr_filerec *r, Headrace
 	m->stats = r->ops[HR_FILE_STATS];
 	m->syncs = r->ops[HR_FILE_SYNCS];
 	m->meta_ops = r->ops[HR_FILE_META];
-	m->bytes_read = r->bytes_read;
-	m->bytes_written = r->bytes_written;
-	m->read_ns = r->read_ns;
-	m->write_ns = r->write_ns;
+	m->bytes_read = read->bytes;
+	m->bytes_written = written->bytes;
+	m->read_ns = read->ns;
+	m->write_ns = written->ns;
 	m->meta_ns = r->meta_ns;
-	m->max_read_ns = r->max_read_ns;
-	m->max_write_ns = r->max_write_ns;
+	m->max_read_ns = read->max_ns;
+	m->max_write_ns = written->max_ns;
 	m->first_ns = r->first_ns;
 	m->last_ns = r->last_ns;
-	m->seq_reads = r->seq_reads;
-	m->consec_reads = r->consec_reads;
-	m->seq_writes = r->seq_writes;
-	m->consec_writes = r->consec_writes;
+	m->seq_reads = read->seq;
+	m->consec_reads = read->consec;
+	m->seq_writes = written->seq;
+	m->consec_writes = written->consec;
 	m->rw_switches = r->rw_switches;
 	m->unaligned = r->unaligned;
-	m->n_read_size_hist = few_bins(a, &r->read_hist, &m->read_size_hist);
-	m->n_write_size_hist = few_bins(a, &r->write_hist, &m->write_size_hist);
+	m->n_read_size_hist = few_bins(a, &read->hist, &m->read_size_hist);
+	m->n_write_size_hist = few_bins(a, &written->hist, &m->write_size_hist);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */

@@ -91,7 +91,8 @@ static void open_ones_leave_last(void **state)
 /* All counters of a record, as a text. */
 static char *record_text(const struct hr_filerec *r)
 {
-	const struct hr_few_hist *hists[] = {&r->read_hist, &r->write_hist};
+	const struct hr_filerec_moved *read = &r->moved[HR_WAY_READ];
+	const struct hr_filerec_moved *written = &r->moved[HR_WAY_WRITE];
 	uint64_t pairs[2 * HR_FILE_BINS];
 	char *text = NULL;
 	size_t bytes;
@@ -104,11 +105,11 @@ static char *record_text(const struct hr_filerec *r)
 	fprintf(to,
 		"; seq %u %u %u %u, switches %u, unaligned %u; bytes %lu %lu; ns %lu %lu %lu; max "
 		"%lu %lu;",
-		r->seq_reads, r->consec_reads, r->seq_writes, r->consec_writes, r->rw_switches,
-		r->unaligned, r->bytes_read, r->bytes_written, r->read_ns, r->write_ns, r->meta_ns,
-		r->max_read_ns, r->max_write_ns);
-	for (unsigned h = 0; h < 2; h++) {
-		size_t n = hr_few_hist_pairs(hists[h], pairs);
+		read->seq, read->consec, written->seq, written->consec, r->rw_switches,
+		r->unaligned, read->bytes, written->bytes, read->ns, written->ns, r->meta_ns,
+		read->max_ns, written->max_ns);
+	for (unsigned way = 0; way < HR_WAYS; way++) {
+		size_t n = hr_few_hist_pairs(&r->moved[way].hist, pairs);
 
 		fprintf(to, " of");
 		for (size_t i = 0; i < n; i += 2)
