@@ -38,7 +38,7 @@ CREATE MACRO hr_size(bytes) AS
          WHEN bytes < 1023.5 * 1024 ** 5 THEN hr_three_digits(bytes / 1024 ** 5, 'PiB') ELSE hr_three_digits(bytes / 1024 ** 6, 'EiB') END;
 CREATE MACRO hr_sizes(low, high) AS CASE WHEN hr_size(low) = hr_size(high) THEN hr_size(low) ELSE format('{} to {}', hr_size(low), hr_size(high)) END;
 
--- A share for people, as query/duckdb/units.c prints it
+-- A share for people, as query/duckdb/cells.c prints it
 CREATE MACRO hr_percent(percent) AS
     CASE WHEN percent > 0 AND percent < 0.05 THEN '<0.1 %' WHEN percent < 100 AND percent >= 99.95 THEN '>99.9 %' ELSE format('{:.1f} %', percent) END;
 

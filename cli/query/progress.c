@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/terminal.h"
-#include "query/duckdb/wrap.h"
+#include "query/duckdb/text_table.h"
 #include "common/now.h"
 #include "common/text.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "query/duckdb/cells.h"
 #include "query/duckdb/text_table.h"
-#include "query/duckdb/units.h"
 
 #define SHOWN_LINE "-- shown: "
 

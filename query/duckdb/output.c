@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "query/duckdb/text_table.h"
-#include "query/duckdb/wrap.h"
 #include "common/text.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text_table.h - cells of text as aligned columns, or as a list of lines
+ * text_table.h - text on a terminal: cells as aligned columns or as a list of lines, and long lines
  *
  * The first rows are buffered to find the widths. If a table is wider than the terminal, its texts
  * are cut. If it is still too wide, its last columns are left out, and named below the table. A
@@ -39,5 +39,12 @@ void hr_text_table_foot(struct hr_text_table *t, const char *foot);
 void hr_text_table_cell(struct hr_text_table *t, char *text, struct hr_buffer *out);
 
 void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out);
+
+/*
+ * Appends a line without its line end. Breaks it at spaces, but not between a number and its unit,
+ * into lines of at most `width` (0: no limit). Further lines begin with `indent` spaces. `have` is
+ * the width of the text that is already on the first line.
+ */
+void hr_wrap(struct hr_buffer *to, const char *line, size_t have, size_t indent, size_t width);
 
 #endif
