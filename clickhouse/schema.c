@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "clickhouse/block.h"
-#include "clickhouse/embedded.h"
 #include "common/cause.h"
 #include "common/ops.h"
 #include "common/region.h"

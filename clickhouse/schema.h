@@ -26,6 +26,12 @@ struct hr_ch_schema {
 	uint64_t keep_days; /* 0: keep all data */
 };
 
+/* views.sql as a text in the program (cmake/embed.cmake); the last row has no name. */
+struct hr_ch_text {
+	const char *name, *text;
+};
+extern const struct hr_ch_text hr_ch_views[];
+
 /* Writes the statements, each with a `;` at its end. */
 void hr_ch_schema_print(const struct hr_ch_schema *schema, FILE *to);
 
