@@ -150,15 +150,6 @@ static int ask_shard(struct hr_ch_client *c, unsigned shard, const char *sql,
 	return error;
 }
 
-int hr_ch_execute(struct hr_ch_client *c, unsigned shard, const char *sql, char **ret_error)
-{
-	struct hr_web_request r = {0};
-	int error = ask_shard(c, shard, sql, &r, ret_error);
-
-	hr_web_done(&r);
-	return error;
-}
-
 /* ---- answers ---- */
 
 uint64_t hr_ch_take_u64(struct hr_ch_answer *a)

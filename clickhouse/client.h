@@ -30,12 +30,6 @@ int hr_ch_client_new(const struct hr_ch_target *target, const atomic_bool *stop,
 		     struct hr_ch_client **ret, char **ret_error);
 void hr_ch_client_free(struct hr_ch_client *c); /* accepts NULL */
 
-/*
- * Sends a statement without an answer, for example DDL. -EREMOTEIO: ClickHouse refuses it; other
- * errors: no server answered.
- */
-int hr_ch_execute(struct hr_ch_client *c, unsigned shard, const char *sql, char **ret_error);
-
 /* An answer in the format RowBinary, or a part of it. */
 struct hr_ch_answer {
 	const uint8_t *data;
@@ -49,7 +43,7 @@ const char *hr_ch_take_text(struct hr_ch_answer *a, size_t *ret_n);
 /*
  * Asks `SELECT selection`. Calls `row` for each row, at its first column; it must take all columns.
  * Any result but 0 ends the answer with this error. -EPROTO: the answer is not from ClickHouse.
- * Other errors: see hr_ch_execute.
+ * -EREMOTEIO: ClickHouse refuses the question. Other errors: no server answered.
  */
 typedef int hr_ch_row(void *self, struct hr_ch_answer *at);
 int hr_ch_ask(struct hr_ch_client *c, unsigned shard, const char *selection, hr_ch_row *row,
