@@ -507,10 +507,10 @@ static int arrow_begin_column(struct hr_arrow *a, duckdb_result *result, unsigne
 	if (r == 0)
 		r = column_init(&a->columns[i], name, &a->shapes[i]);
 	hr_duckdb.destroy_logical_type(&type);
-	return r != -ENOTSUP ? r
-			     : hr_text_fail(r, ret_error,
-					    "Arrow has no type for the column %s: cast it to VARCHAR",
-					    name);
+	if (r == -ENOTSUP)
+		r = hr_text_fail(r, ret_error,
+				 "Arrow has no type for the column %s: cast it to VARCHAR", name);
+	return r;
 }
 
 static int arrow_begin(void *self, duckdb_result *result, char **ret_error)

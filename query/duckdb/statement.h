@@ -37,7 +37,7 @@ struct hr_query_arg {
  * may be NULL.
  */
 struct hr_query_sink {
-	/* receives the names and types of columns; *ret_error: what is wrong with one (malloc'ed) */
+	/* receives names and types of columns; *ret_error: what is wrong with one (malloc'ed) */
 	int (*begin)(void *self, duckdb_result *result, char **ret_error);
 	int (*chunk)(void *self, duckdb_data_chunk chunk);
 	int (*end)(void *self);
