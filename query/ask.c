@@ -321,7 +321,7 @@ static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 	enum hr_output_format format = question->args.text && s->a->format == HR_FORMAT_TEXT
 					   ? HR_OUTPUT_TEXT
 					   : formats[s->a->format];
-	int err = hr_output_new(format, to, s->a->style.width, &out);
+	int err = hr_output_new(format, to, s->a->style.width, NULL, &out);
 
 	if (err < 0)
 		return ask_failed(s, err, NULL);

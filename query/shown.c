@@ -301,11 +301,10 @@ static int write_verdict(struct hr_query *q, const struct hr_named *verdict,
 	const struct hr_output_style looks = {.colour = style->colour, .lines = VERDICT_LINES};
 	struct hr_output *o;
 	uint64_t lines;
-	int r = hr_output_new(HR_OUTPUT_TEXT, to, style->width, &o);
+	int r = hr_output_new(HR_OUTPUT_TEXT, to, style->width, &looks, &o);
 
 	if (r < 0)
 		return r;
-	hr_output_style(o, &looks);
 	r = write_answer(q, verdict->sql, args, o, &lines, ret_error);
 	hr_output_free(o);
 	if (r == 0 && lines > 0 && putc('\n', to) == EOF)
@@ -330,11 +329,9 @@ static int write_table(struct hr_query *q, const struct hr_named_args *args,
 	    table_statement(q, args->query, style->all_columns, rows, &sql, &looks.more, ret_error);
 
 	if (r == 0)
-		r = hr_output_new(HR_OUTPUT_TABLE, to, style->width, &o);
-	if (r == 0) {
-		hr_output_style(o, &looks);
+		r = hr_output_new(HR_OUTPUT_TABLE, to, style->width, &looks, &o);
+	if (r == 0)
 		r = write_answer(q, sql, args, o, &written, ret_error);
-	}
 	hr_output_free(o);
 	free(sql);
 	return r;

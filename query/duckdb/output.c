@@ -36,7 +36,8 @@ struct hr_output {
 	struct hr_output_style style;
 };
 
-int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret)
+int hr_output_new(enum hr_output_format format, FILE *to, unsigned width,
+		  const struct hr_output_style *style, struct hr_output **ret)
 {
 	struct hr_output *o = calloc(1, sizeof(*o));
 
@@ -45,6 +46,8 @@ int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct
 	o->format = format;
 	o->to = to;
 	o->terminal = width;
+	if (style != NULL)
+		o->style = *style;
 	*ret = o;
 	return 0;
 }
@@ -62,11 +65,6 @@ void hr_output_free(struct hr_output *o)
 	free(o->columns);
 	hr_buffer_done(&o->line);
 	free(o);
-}
-
-void hr_output_style(struct hr_output *o, const struct hr_output_style *style)
-{
-	o->style = *style;
 }
 
 uint64_t hr_output_rows(const struct hr_output *o)

@@ -37,9 +37,12 @@ struct hr_output_style {
 
 struct hr_output;
 
-/* `width`: of the terminal, to which tables are cut; 0: no limit. Returns 0 or -ENOMEM. */
-int hr_output_new(enum hr_output_format format, FILE *to, unsigned width, struct hr_output **ret);
-void hr_output_style(struct hr_output *o, const struct hr_output_style *style);
+/*
+ * `width`: of the terminal, to which tables are cut; 0: no limit. `style` NULL: all zero. Returns 0
+ * or -ENOMEM.
+ */
+int hr_output_new(enum hr_output_format format, FILE *to, unsigned width,
+		  const struct hr_output_style *style, struct hr_output **ret);
 void hr_output_free(struct hr_output *o);
 
 /* Its errors: -ENOTSUP (a type that cannot be printed), -ENOMEM, and errors of writing. */

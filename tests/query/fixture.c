@@ -92,7 +92,7 @@ static int run_csv(struct fixture *f, const char *sql, char **ret_text, char **r
 	int r;
 
 	assert_non_null(to);
-	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, to, 0, &out), 0);
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, to, 0, NULL, &out), 0);
 	sink = hr_output_sink(out);
 	r = hr_query_run(f->q, sql, NULL, 0, &sink, ret_error);
 	hr_output_free(out);
@@ -130,7 +130,7 @@ char *fixture_named(struct fixture *f, const char *name, char *a, char *b, char 
 	assert_non_null(q);
 	if (hr_named_args_init(q, words, n, &args, &error) < 0)
 		fail_msg("%s: %s", name, error);
-	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, NULL, &out), 0);
 	sink = hr_output_sink(out);
 	if (hr_query_run(f->q, q->sql, args.list, args.n, &sink, &error) < 0)
 		fail_msg("%s: %s", name, error);

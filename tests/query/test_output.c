@@ -20,8 +20,7 @@ static void expect_style(enum hr_output_format format, unsigned width,
 	struct hr_query_sink sink;
 	struct hr_output *out;
 
-	assert_int_equal(hr_output_new(format, file, width, &out), 0);
-	hr_output_style(out, style);
+	assert_int_equal(hr_output_new(format, file, width, style, &out), 0);
 	sink = hr_output_sink(out);
 	if (hr_query_run(fix.q, sql, NULL, 0, &sink, &error) < 0)
 		fail_msg("%s: %s", sql, error);
@@ -346,8 +345,7 @@ static void names_determine_units(void **state)
 				     "------------------------------", width, cases[i].cell) > 0);
 		assert_true(asprintf(&left, "%s\n%.*s\n%s\n", cases[i].title, width,
 				     "------------------------------", cases[i].cell) > 0);
-		assert_int_equal(hr_output_new(HR_OUTPUT_TABLE, file, 0, &out), 0);
-		hr_output_style(out, &units);
+		assert_int_equal(hr_output_new(HR_OUTPUT_TABLE, file, 0, &units, &out), 0);
 		sink = hr_output_sink(out);
 		assert_int_equal(hr_query_run(fix.q, sql, NULL, 0, &sink, NULL), 0);
 		hr_output_free(out);
@@ -398,7 +396,7 @@ static void types_without_text_are_refused(void **state)
 	struct hr_output *out;
 
 	(void)state;
-	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, &out), 0);
+	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, NULL, &out), 0);
 	sink = hr_output_sink(out);
 	assert_int_equal(hr_query_run(fix.q, "SELECT '101'::BIT AS b", NULL, 0, &sink, &error),
 			 -ENOTSUP);
