@@ -78,6 +78,12 @@ CREATE MACRO hr_unmarked(how) AS
     coalesce((SELECT 'marks are missing: ' || min(args->>'reason') FROM regions WHERE kind = 'mark' AND domain = 'headrace' AND name = 'marks'),
              format('PyTorch reports them under headrace run; other programs can mark them with {}', how));
 
+-- A note with a hint about the jobs without regions of a kind. what: their plural; how: what of headrace.h marks them
+CREATE MACRO hr_unrecorded(wanted, what, how) AS TABLE
+    SELECT format(E'no {} were recorded of job {}\nhint: {}', what, string_agg(DISTINCT job, ', ' ORDER BY job), hr_unmarked(how))
+    FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = wanted) USING (cluster, job, attempt)
+    HAVING count(*) > 0;
+
 -- A predicted duration with its limits, or only the limits if no single duration is predicted
 CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS
     CASE WHEN predicted_ns IS NULL OR hr_duration(low_ns) = hr_duration(high_ns) THEN hr_durations(low_ns, high_ns)

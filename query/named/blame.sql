@@ -5,7 +5,7 @@
 -- arg top COUNT 50: maximum number of rows
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format(E'no waits for input were recorded of job {}\nhint: {}', string_agg(DISTINCT job, ', ' ORDER BY job), hr_unmarked('HEADRACE_INPUT_WAIT of headrace.h')) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT * FROM hr_unrecorded('input_wait', 'waits for input', 'HEADRACE_INPUT_WAIT of headrace.h')
 -- shown: what waited_s percent waits ops bytes op_s bytes_per_s
 -- fold: waited_s
 -- column what: path, folder, mount, operation, worker (`rank 0 worker 3`; `rank 0`: its own process) or wait (`rank 0 at 12.5 s`);

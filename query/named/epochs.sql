@@ -2,7 +2,7 @@
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format(E'no epochs were recorded of job {}\nhint: {}', string_agg(DISTINCT job, ', ' ORDER BY job), hr_unmarked('headrace_epoch() of headrace.h (NVTX ranges are regions, but not epochs)')) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'epoch') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT * FROM hr_unrecorded('epoch', 'epochs', 'headrace_epoch() of headrace.h (NVTX ranges are regions, but not epochs)')
 -- shown: rank epoch time_s dur_s steps input_wait_s input_wait_percent bytes_read
 -- column rank: NULL: processes without a rank
 -- column epoch: its number; NULL: the program gave none

@@ -2,7 +2,7 @@
 -- arg rank BIGINT NULL: only this rank
 -- arg by rank|loader rank: one row per rank, or per DataLoader of each rank, if waits have a loader
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format(E'no waits for input were recorded of job {}\nhint: {}', string_agg(DISTINCT job, ', ' ORDER BY job), hr_unmarked('HEADRACE_INPUT_WAIT of headrace.h')) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'input_wait') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT * FROM hr_unrecorded('input_wait', 'waits for input', 'HEADRACE_INPUT_WAIT of headrace.h')
 -- shown: rank loader wait_s wait_percent mostly waits median_s p95_s max_s loop_s
 -- column rank: NULL: processes without a rank
 -- column loader: number of the DataLoader, in the order in which its process created them; NULL: unknown, or by=rank

@@ -3,7 +3,7 @@
 -- arg rank BIGINT NULL: only this rank
 -- arg scope data|runtime|all data: runtime is I/O on Python's own files
 -- known rank: SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank
--- note: SELECT format(E'no steps were recorded of job {}\nhint: {}', string_agg(DISTINCT job, ', ' ORDER BY job), hr_unmarked('headrace_step() of headrace.h (NVTX ranges are regions, but not steps)')) FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) HAVING count(*) > 0
+-- note: SELECT * FROM hr_unrecorded('step', 'steps', 'headrace_step() of headrace.h (NVTX ranges are regions, but not steps)')
 -- note: SELECT format('job {}: no steps of rank {}', job, string_agg(rank::VARCHAR, ', ' ORDER BY rank)) FROM (SELECT DISTINCT cluster, job, attempt, rank FROM processes WHERE rank IS NOT NULL AND ($rank IS NULL OR rank = $rank)) ANTI JOIN (SELECT DISTINCT cluster, job, attempt, rank FROM regions WHERE kind = 'step') USING (cluster, job, attempt, rank) SEMI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = 'step') USING (cluster, job, attempt) GROUP BY cluster, job, attempt ORDER BY job
 -- note: SELECT format('job {}: {} short steps were added up: their I/O is unknown', job, sum(count)) FROM regions WHERE kind = 'step' AND count > 1 GROUP BY job ORDER BY job
 -- shown: rank step steps dur_s input_wait_s compute_s checkpoint_s stall_s median_s max_s
