@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/json_part.h"
+
 #define SLOTS	    256u /* of the table of keys; a power of two */
 #define NESTED_MOST 64u	 /* depth of brackets in a skipped value */
 #define ONES	    UINT64_C(0x0101010101010101)
@@ -406,91 +408,11 @@ bool hr__pfw_time(const struct hr_pfw_value *v, uint64_t unit_ns, uint64_t *ret_
 	return true;
 }
 
-/* Reads four hexadecimal digits. -1: others. */
-static int32_t hex4(const char *p, const char *end)
-{
-	int32_t v = 0;
-
-	if (end - p < 4)
-		return -1;
-	for (int i = 0; i < 4; i++) {
-		char c = p[i];
-		int digit = c >= '0' && c <= '9'
-				? c - '0'
-				: ((c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1);
-
-		if (digit < 0)
-			return -1;
-		v = v * 16 + digit;
-	}
-	return v;
-}
-
-/* Writes a character as UTF-8, in fewer bytes than its escape has. */
-static char *char_put(char *to, uint32_t c)
-{
-	if (c < 0x80) {
-		*to++ = (char)c;
-		return to;
-	}
-	if (c < 0x800) {
-		*to++ = (char)(0xc0 | c >> 6);
-	} else {
-		if (c < 0x10000) {
-			*to++ = (char)(0xe0 | c >> 12);
-		} else {
-			*to++ = (char)(0xf0 | c >> 18);
-			*to++ = (char)(0x80 | (c >> 12 & 63));
-		}
-		*to++ = (char)(0x80 | (c >> 6 & 63));
-	}
-	*to++ = (char)(0x80 | (c & 63));
-	return to;
-}
-
-/* Reads the escape after a backslash at *p. Surrogates become one character. */
-static char *escape_put(const char **p, const char *end, char *to)
-{
-	static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
-	char c = *(*p)++;
-	const char *named = c ? strchr(names, c) : NULL;
-	int32_t high, low;
-
-	if (c != 'u' || (high = hex4(*p, end)) < 0) {
-		if (named)
-			c = values[named - names];
-		*to++ = c;
-		return to;
-	}
-	*p += 4;
-	if ((high & 0xfc00) != 0xd800 || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u')
-		return char_put(to, (uint32_t)high);
-	low = hex4(*p + 2, end);
-	if (low < 0 || (low & 0xfc00) != 0xdc00)
-		return char_put(to, (uint32_t)high);
-	*p += 6;
-	return char_put(to, 0x10000u + ((uint32_t)(high & 0x3ff) << 10 | (uint32_t)(low & 0x3ff)));
-}
-
 size_t hr__pfw_text(const struct hr_pfw_value *v, char *to)
 {
-	const char *p = v->p, *end;
-	char *begin = to;
-
-	if (v->n == 0)
-		return 0;
-	end = p + v->n;
-	if (!v->escaped) {
+	if (v->escaped)
+		return hr_json_unescape(v->p, v->n, true, to);
+	if (v->n > 0)
 		memcpy(to, v->p, v->n);
-		return v->n;
-	}
-	while (p < end) {
-		if (*p == '\\' && p + 1 < end) {
-			p++;
-			to = escape_put(&p, end, to);
-		} else {
-			*to++ = *p++;
-		}
-	}
-	return (size_t)(to - begin);
+	return v->n;
 }
