@@ -95,11 +95,9 @@ static int run_own(struct hr_query *q, const char *sql, char **ret_error)
 	duckdb_result result;
 	int r = 0;
 
-	if (hr_duckdb.query(q->connection, sql, &result) != DuckDBSuccess) {
-		(void)hr_text_fail(0, ret_error, "cannot configure DuckDB: %s",
-				   hr_duckdb.result_error(&result));
-		r = -EIO;
-	}
+	if (hr_duckdb.query(q->connection, sql, &result) != DuckDBSuccess)
+		r = hr_text_fail(-EIO, ret_error, "cannot configure DuckDB: %s",
+				 hr_duckdb.result_error(&result));
 	hr_duckdb.destroy_result(&result);
 	return r;
 }

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 #define LIBRARY "libduckdb.so"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,34 +31,29 @@ static const struct symbol symbols[] = {
 #undef HR_DUCKDB
 };
 
-/* Fills hr_duckdb. *ret_missing: the first function that is missing in the library, or NULL. */
-static void duckdb_api_resolve(void *handle, const char **ret_missing)
+/* Fills hr_duckdb. Returns the first function that is missing in the library, or NULL. */
+static const char *duckdb_api_resolve(void *handle)
 {
-	*ret_missing = NULL;
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *fn = dlsym(handle, symbols[i].name);
 
-		if (fn == NULL) {
-			*ret_missing = symbols[i].name;
-			return;
-		}
+		if (fn == NULL)
+			return symbols[i].name;
 		memcpy((char *)&hr_duckdb + symbols[i].slot, &fn, sizeof(fn));
 	}
+	return NULL;
 }
 
 static int use(void *handle, const char *path, char **ret_error)
 {
-	const char *missing;
+	const char *missing = duckdb_api_resolve(handle);
 
-	duckdb_api_resolve(handle, &missing);
 	if (missing != NULL) {
-		if (asprintf(ret_error,
-			     "%s is not a DuckDB that headrace can use: it has no %s; "
-			     "install-duckdb installs the tested version",
-			     path, missing) < 0)
-			*ret_error = NULL;
 		dlclose(handle);
-		return -ELIBACC;
+		return hr_text_fail(-ELIBACC, ret_error,
+				    "%s is not a DuckDB that headrace can use: it has no %s; "
+				    "install-duckdb installs the tested version",
+				    path, missing);
 	}
 	hr_duckdb.handle = handle;
 	return 0;
@@ -70,11 +67,8 @@ static int try_file(const char *path, char **ret_error)
 	if (access(path, F_OK) < 0)
 		return -ENOENT;
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (handle == NULL) {
-		if (asprintf(ret_error, "cannot load DuckDB: %s", dlerror()) < 0)
-			*ret_error = NULL;
-		return -ELIBACC;
-	}
+	if (handle == NULL)
+		return hr_text_fail(-ELIBACC, ret_error, "cannot load DuckDB: %s", dlerror());
 	return use(handle, path, ret_error);
 }
 
@@ -94,13 +88,13 @@ static int try_named(const char *named, char **ret_error)
 	bool folder = stat(named, &st) == 0 && S_ISDIR(st.st_mode);
 	int r = folder ? try_folder(named, "", ret_error) : try_file(named, ret_error);
 
-	if (r == -ENOENT && asprintf(ret_error,
-				     folder ? "HEADRACE_DUCKDB is %s, a folder without " LIBRARY
-					    : "HEADRACE_DUCKDB is %s, which does not exist; unset "
-					      "it, or set it to the path of " LIBRARY,
-				     named) < 0)
-		*ret_error = NULL;
-	return r;
+	return r != -ENOENT
+		   ? r
+		   : hr_text_fail(r, ret_error,
+				  folder ? "HEADRACE_DUCKDB is %s, a folder without " LIBRARY
+					 : "HEADRACE_DUCKDB is %s, which does not exist; unset "
+					   "it, or set it to the path of " LIBRARY,
+				  named);
 }
 
 static int try_program_folder(char **ret_error)
@@ -154,12 +148,11 @@ static int search(char **ret_error)
 	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (handle != NULL)
 		return use(handle, LIBRARY, ret_error);
-	if (asprintf(ret_error,
-		     "queries need DuckDB (" LIBRARY "), recording and summaries do not: run "
-		     "`install-duckdb --user` (in libexec/headrace, or in scripts/ of the "
-		     "sources), or set HEADRACE_DUCKDB to the library or its folder") < 0)
-		*ret_error = NULL;
-	return -ENOENT;
+	return hr_text_fail(
+	    -ENOENT, ret_error,
+	    "queries need DuckDB (" LIBRARY "), recording and summaries do not: run "
+	    "`install-duckdb --user` (in libexec/headrace, or in scripts/ of the "
+	    "sources), or set HEADRACE_DUCKDB to the library or its folder");
 }
 
 int hr_duckdb_load(char **ret_error)
