@@ -25,15 +25,14 @@ static int run_failed(char **ret_error, const char *text)
 	if (text != NULL && strncmp(text, own, sizeof(own) - 1) == 0 &&
 	    strncmp(text + sizeof(own) - 1, "hr_", 3) == 0) {
 		text += sizeof(own) - 1;
-		hr_text_fail(-EINVAL, ret_error, "%.*s", (int)strcspn(text, "\n"), text);
-	} else if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0) {
-		hr_text_fail(-EINVAL, ret_error, "%.*s: use more --memory or fewer --threads",
-			     (int)strcspn(text, "\n"), text);
-	} else {
-		hr_text_fail(-EINVAL, ret_error, "%s",
-			     text != NULL ? text : "DuckDB failed without a message");
+		return hr_text_fail(-EBADMSG, ret_error, "%.*s", (int)strcspn(text, "\n"), text);
 	}
-	return -EBADMSG;
+	if (text != NULL && strncmp(text, memory, sizeof(memory) - 1) == 0)
+		return hr_text_fail(-EBADMSG, ret_error,
+				    "%.*s: use more --memory or fewer --threads",
+				    (int)strcspn(text, "\n"), text);
+	return hr_text_fail(-EBADMSG, ret_error, "%s",
+			    text != NULL ? text : "DuckDB failed without a message");
 }
 
 static void plain_statement(struct hr_query *q, const char *sql)
@@ -271,10 +270,8 @@ static int execution_failed(const struct hr_query *q, const char *text, char **r
 	static const char interrupt[] = "INTERRUPT Error";
 
 	if (atomic_load(&q->interrupted) ||
-	    (text != NULL && strncmp(text, interrupt, sizeof(interrupt) - 1) == 0)) {
-		hr_text_fail(-EINVAL, ret_error, "interrupted");
-		return -EINTR;
-	}
+	    (text != NULL && strncmp(text, interrupt, sizeof(interrupt) - 1) == 0))
+		return hr_text_fail(-EINTR, ret_error, "interrupted");
 	return run_failed(ret_error, text);
 }
 
