@@ -282,61 +282,52 @@ static void narrow_range(struct hr_prune *p, const struct prune_column *column, 
 	range->max = max < range->max ? max : range->max;
 }
 
+/* The comparisons of a column with a constant; `mirrored`: the one with exchanged operands. */
+static const struct comparison {
+	const char *type, *mirrored;
+	bool low, high; /* the constant limits the column from below, from above */
+	int more;	/* the limit minus the constant */
+} comparisons[] = {
+    {"COMPARE_EQUAL", "COMPARE_EQUAL", true, true, 0},
+    {"COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHANOREQUALTO", true, false, 0},
+    {"COMPARE_GREATERTHAN", "COMPARE_LESSTHAN", true, false, 1},
+    {"COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO", false, true, 0},
+    {"COMPARE_LESSTHAN", "COMPARE_GREATERTHAN", false, true, -1},
+};
+
 static int narrow_comparison(struct hr_prune *p, const struct prune_column *column,
-			     const char *type, const struct value *value)
+			     const struct comparison *c, const struct value *value)
 {
 	int64_t v = value->number;
 
-	if (strcmp(type, "COMPARE_EQUAL") == 0 && column->target != RANGE)
-		return narrow_set(p, column, value, 1);
-	if (column->target != RANGE || value->is_text || v == INT64_MIN || v == INT64_MAX)
-		return 0;
-	if (strcmp(type, "COMPARE_EQUAL") == 0)
-		narrow_range(p, column, v, v);
-	else if (strcmp(type, "COMPARE_GREATERTHANOREQUALTO") == 0)
-		narrow_range(p, column, v, INT64_MAX);
-	else if (strcmp(type, "COMPARE_GREATERTHAN") == 0)
-		narrow_range(p, column, v + 1, INT64_MAX);
-	else if (strcmp(type, "COMPARE_LESSTHANOREQUALTO") == 0)
-		narrow_range(p, column, INT64_MIN, v);
-	else if (strcmp(type, "COMPARE_LESSTHAN") == 0)
-		narrow_range(p, column, INT64_MIN, v - 1);
+	if (column->target != RANGE)
+		return c->low && c->high ? narrow_set(p, column, value, 1) : 0;
+	if (!value->is_text && v != INT64_MIN && v != INT64_MAX)
+		narrow_range(p, column, c->low ? v + c->more : INT64_MIN,
+			     c->high ? v + c->more : INT64_MAX);
 	return 0;
-}
-
-static const char *mirrored(const char *type)
-{
-	static const char *const pairs[][2] = {
-	    {"COMPARE_EQUAL", "COMPARE_EQUAL"},
-	    {"COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHANOREQUALTO"},
-	    {"COMPARE_GREATERTHAN", "COMPARE_LESSTHAN"},
-	    {"COMPARE_LESSTHANOREQUALTO", "COMPARE_GREATERTHANOREQUALTO"},
-	    {"COMPARE_LESSTHAN", "COMPARE_GREATERTHAN"},
-	};
-
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		if (strcmp(pairs[i][0], type) == 0)
-			return pairs[i][1];
-	}
-	return "";
 }
 
 static int take_comparison(struct look *l, const struct hr_json_tree *e)
 {
 	const struct hr_json_tree *left = hr_json_tree_get(e, "left"),
 				  *right = hr_json_tree_get(e, "right");
+	const struct prune_column *column = column_of(l, left);
 	const char *type = hr_json_tree_text(e, "type");
-	const struct prune_column *column;
 	struct value value = {0};
+	bool exchanged = column == NULL || !prune_parse_value_of(l, right, &value);
 
-	if (type == NULL || left == NULL || right == NULL)
-		return 0;
-	column = column_of(l, left);
-	if (column != NULL && prune_parse_value_of(l, right, &value))
-		return narrow_comparison(l->p, column, type, &value);
-	column = column_of(l, right);
-	if (column != NULL && prune_parse_value_of(l, left, &value))
-		return narrow_comparison(l->p, column, mirrored(type), &value);
+	if (exchanged) {
+		column = column_of(l, right);
+		if (column == NULL || !prune_parse_value_of(l, left, &value))
+			return 0;
+	}
+	for (size_t i = 0; type != NULL && i < sizeof(comparisons) / sizeof(comparisons[0]); i++) {
+		const struct comparison *c = &comparisons[i];
+
+		if (strcmp(exchanged ? c->mirrored : c->type, type) == 0)
+			return narrow_comparison(l->p, column, c, &value);
+	}
 	return 0;
 }
 
