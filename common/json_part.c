@@ -95,8 +95,8 @@ static size_t utf8_write(unsigned code, char *to)
 }
 
 /*
- * Reads the code of an escape \uXXXX at p, with the second half of a pair. *ret_n: its length; 0: it
- * is no such escape.
+ * Reads the code of an escape \uXXXX at p, with the second half of a pair. *ret_n: its length; 0:
+ * it is no such escape.
  */
 static unsigned code_read(const char *p, const char *end, bool halves, size_t *ret_n)
 {

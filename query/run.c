@@ -278,8 +278,10 @@ static int execution_failed(const struct hr_query *q, const char *text, char **r
 static int drain(struct hr_query *q, duckdb_result *result, const struct hr_query_sink *sink,
 		 char **ret_error)
 {
-	int r = sink != NULL && sink->begin != NULL ? sink->begin(sink->self, result, ret_error) : 0;
+	int r = 0;
 
+	if (sink != NULL && sink->begin != NULL)
+		r = sink->begin(sink->self, result, ret_error);
 	while (r == 0) {
 		duckdb_data_chunk chunk = hr_duckdb.fetch_chunk(*result);
 

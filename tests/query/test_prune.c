@@ -225,8 +225,9 @@ static int parse_string(const char *json, struct hr_arena *arena, const char **r
 
 static void escapes_of_a_tree_are_complete(void **state)
 {
-	static const char *const damaged[] = {"\"\\u001\"",  "\"\\u00\"",   "\"\\u00-1\"", "\"\\u00+1\"",
-					      "\"\\u0000\"", "\"\\x\"", "\"\\u0"};
+	static const char *const damaged[] = {"\"\\u001\"",  "\"\\u00\"",   "\"\\u00-1\"",
+					      "\"\\u00+1\"", "\"\\u0000\"", "\"\\x\"",
+					      "\"\\u0"};
 	struct hr_arena arena = {0};
 	const char *text = NULL;
 
