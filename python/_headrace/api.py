@@ -169,6 +169,12 @@ def shown(text):
         return "?"
 
 
+def after_fork(call):
+    """Calls call() in each forked child. Python 3.6 cannot do this."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
+
+
 def name(text, domain=None, category=None, kind=RANGE):
     """Returns the reference that begin(), start() and mark() take. Equal texts have the same reference."""
     if not present:

@@ -12,7 +12,7 @@ from types import FunctionType
 
 from . import api, steps
 from .requests import fetched, follow, known, making, marked_next, numbered, worker_begins
-from .wrap import like
+from .wrap import like, replaces
 
 
 def _attach(iterator, loader, began, workers=None):
@@ -45,18 +45,16 @@ def mark_tensorflow(module):
     init, real = cls.__init__, cls.__next__
     marked = marked_next(real, api.name("Iterator.__next__", "tensorflow", None, api.INPUT_WAIT))
 
-    @like(init)
+    @replaces(cls)
     def __init__(self, dataset=None, *args, **kwargs):
         began = api.now()
         init(self, dataset, *args, **kwargs)
         if dataset is not None and eager() and not _called_by("keras", 2):
             _attach(self, dataset, began)
 
-    @like(real)
+    @replaces(cls)
     def __next__(self):
         return marked(self) if eager() else real(self)
-
-    cls.__init__, cls.__next__ = __init__, __next__
 
 
 def mark_grain(module):
@@ -72,13 +70,14 @@ def mark_grain(module):
         _mark_class(type(iterator), lambda real: marked_next(real, wait))
         _attach(iterator, dataset, began)
 
-    @like(iterate)
+    @replaces(module._OutputIterDataset)
     def __iter__(self):
         began, iterator = api.now(), iterate(self)
         last.add(self._parent)
         follow_last(iterator, self._parent, began)
         return iterator
 
+    @replaces(module)
     def output_dataset_injector(create):
         """Grain adds an _OutputIterDataset to a pipeline only when the program first iterates over it."""
         injected = inject(create)
@@ -92,15 +91,13 @@ def mark_grain(module):
 
         return wrapper
 
-    module._OutputIterDataset.__iter__, module.output_dataset_injector = __iter__, output_dataset_injector
-
 
 def mark_grain_workers(module):
     """Marks what worker processes make. Each of them makes every n-th batch."""
     prefetch, sliced = module.ProcessPrefetchDatasetIterator, module._LazyWorkerSliceIterDataset
     start, iterate, name = prefetch.start_prefetch, sliced.__iter__, api.name("DatasetIterator.fetch", "grain", None, api.FETCH)
 
-    @like(start)
+    @replaces(prefetch)
     def start_prefetch(self):
         return numbered(steps.last.loader.number, start, self) if steps.last is not None else start(self)
 
@@ -115,7 +112,7 @@ def mark_grain_workers(module):
 
         return __next__
 
-    @like(iterate)
+    @replaces(sliced)
     def __iter__(self):
         iterator, part = iterate(self), self._slice
         if module.is_in_worker_process():
@@ -124,15 +121,13 @@ def mark_grain_workers(module):
             iterator._headrace_fetch = worker_begins(part.start) + b',"batch":%d'
         return iterator
 
-    prefetch.start_prefetch, sliced.__iter__ = start_prefetch, __iter__
-
 
 def mark_dali(module):
     """Marks the iterators of DALI's plugins, which are their own loaders. Their constructors request a batch, too: no loop waits for it."""
     base = module._DaliBaseIterator
     iterate, wait = base.__iter__, api.name("DALIGenericIterator.__next__", "dali", None, api.INPUT_WAIT)
 
-    @like(iterate)
+    @replaces(base)
     def __iter__(self):
         result = iterate(self)
         _attach(self, self, api.now())
@@ -143,7 +138,7 @@ def mark_dali(module):
         if isinstance(vars(cls).get("__next__"), FunctionType):
             cls.__next__ = marked_next(cls.__next__, wait)
 
-    base.__iter__, base.__init_subclass__ = __iter__, classmethod(__init_subclass__)
+    base.__init_subclass__ = classmethod(__init_subclass__)
 
 
 def feed(wait):
@@ -172,14 +167,13 @@ def mark_ray(module):
     batches, kind = feed(api.name("DataIterator.iter_batches", "ray", None, api.INPUT_WAIT)), module._IterableFromIterator
     iterate = kind.__iter__
 
-    @like(iterate)
+    @replaces(kind)
     def __iter__(self):
         began = api.now()
         iterator = iterate(self)
         loader = vars(self).get("_headrace_loader")
         return iterator if loader is None else batches(iterator, loader, began)
 
-    kind.__iter__ = __iter__
     _note_batches(module.DataIterator)
 
 
@@ -213,12 +207,10 @@ def _mark_iter(cls, wait):
     if not isgeneratorfunction(real):
         return
 
-    @like(real)
+    @replaces(cls)
     def iter(self, *args, **kwargs):
         made = real(self, *args, **kwargs)
         return made if _called_by("datasets", 1) else batches(made, self, api.now(), 0)
-
-    cls.iter = iter
 
 
 def mark_datasets(module):

@@ -13,9 +13,8 @@ def find(ours, name, path, target):
     """Finds a module of MARKS by the finders after `ours`, and instruments it after it has run. Returns None for other modules, and if a
     finder calls this again."""
     if ours.left is not hooks.left:
+        hooks.start(ours.marks)
         ours.left = hooks.left
-        if hooks.present:
-            __import__("atexit").register(hooks.at_exit)
     hooks.late()
     key = get_ident(), name
     # If the program has wrapped or removed this finder, the program itself calls the other finders.

@@ -4,32 +4,33 @@
 import os
 import sys
 
-from . import api, hooks
+from . import api
 
 TOOLS = (4, 3)  # numbers of sys.monitoring without a conventional use
-MODULE = "_headrace_fast"
 
 
-def start(globs, folder, modules):
-    """Records functions from now on. If that is impossible, a mark has the reason. modules: MODULES of sitecustomize.py."""
+def try_start(what, begin):
+    """Begins what only the module in C records: begin(module) returns why this is impossible, or None. Then a mark has the reason."""
     try:
-        reason = _start(tuple(glob for glob in globs.split(",") if glob), folder, modules)
+        reason = begin(api.module) if api.module else "_headrace_fast cannot be loaded"
     except Exception as error:
         reason = type(error).__name__
     if reason:
-        api.mark(api.name("functions", "headrace", None, api.MARK), b'{"recorded":false,"reason":"%b"}' % reason.encode())
+        api.mark(api.name(what, "headrace", None, api.MARK), b'{"recorded":false,"reason":"%b"}' % reason.encode())
 
 
-def _start(globs, folder, modules):
-    module = api.module
-    if module is None:
-        return MODULE + " cannot be loaded"
+def start(globs, folder, marks):
+    """Records functions from now on. marks: MARKS of sitecustomize.py."""
+    try_start("functions", lambda module: _start(module, tuple(glob for glob in globs.split(",") if glob), folder, marks))
+
+
+def _start(module, globs, folder, marks):
     monitoring = getattr(sys, "monitoring", None)
     module.functions_own(folder, foreign(), globs, getattr(monitoring, "DISABLE", None))
     if monitoring is not None:
         reason = _monitor(module, monitoring)
     else:
-        reason = None if _profile(module, modules) else "this Python has no PyEval_SetProfile"
+        reason = None if _profile(module, marks) else "this Python has no PyEval_SetProfile"
     if not reason:
         os.register_at_fork(after_in_child=module.functions_forked)
     return reason
@@ -64,15 +65,14 @@ def _monitor(module, monitoring):
     return None
 
 
-def _profile(module, modules):
+def _profile(module, marks):
     """Python 3.7 to 3.11. Returns whether functions of this thread and of further ones are recorded."""
     if sys.getprofile() is not None or not module.functions_profile():
         return False
     if "threading" in sys.modules:
         mark_threading(sys.modules["threading"])
     else:
-        hooks.MARKS["threading"] = ("functions", "mark_threading")
-        modules.add("threading")
+        marks["threading"] = "functions.mark_threading"
     return True
 
 

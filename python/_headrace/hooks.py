@@ -8,57 +8,17 @@ from . import api
 present = api.present
 Module = type(sys)
 
-# The modules of startup/sitecustomize.py, each with the file and the function that instrument it.
-MARKS = {
-    "torch": ("optimizer", "mark_torch"),
-    "torch.autograd": ("optimizer", "mark_autograd"),
-    "torch.utils.data.dataloader": ("loader", "mark_loader"),
-    "torch.utils.data._utils.fetch": ("loader", "mark_fetch"),
-    "torch.utils.data._utils.worker": ("loader", "mark_worker"),
-    "torch.optim.optimizer": ("optimizer", "mark_optimizer"),
-    "torch.serialization": ("checkpoint", "mark_serialization"),
-    "torch.distributed.distributed_c10d": ("ranks", "mark_distributed"),
-    "torch.distributed.checkpoint.state_dict_saver": ("checkpoint", "mark_saver"),
-    "torch.distributed.checkpoint.state_dict_loader": ("checkpoint", "mark_state_loader"),
-    "torch.distributed._shard.checkpoint.state_dict_saver": ("checkpoint", "mark_saver"),
-    "torch.distributed._shard.checkpoint.state_dict_loader": ("checkpoint", "mark_state_loader"),
-    "keras.callbacks": ("keras", "mark_callbacks"),
-    "keras.src.callbacks": ("keras", "mark_callbacks"),
-    "keras.src.callbacks.callback_list": ("keras", "mark_callbacks"),
-    "tf_keras.src.callbacks": ("keras", "mark_callbacks"),
-    "keras.src.saving.saving_api": ("keras", "mark_saving"),
-    "tf_keras.src.saving.saving_api": ("keras", "mark_saving"),
-    "tensorflow.python.checkpoint.checkpoint": ("keras", "mark_tensorflow"),
-    "safetensors.torch": ("checkpoint", "mark_safetensors"),
-    "safetensors.numpy": ("checkpoint", "mark_safetensors"),
-    "lightning.pytorch.trainer.trainer": ("trainers", "mark_lightning"),
-    "pytorch_lightning.trainer.trainer": ("trainers", "mark_lightning"),
-    "lightning.fabric.plugins.io.torch_io": ("trainers", "mark_lightning_io"),
-    "lightning_fabric.plugins.io.torch_io": ("trainers", "mark_lightning_io"),
-    "lightning.fabric.fabric": ("trainers", "mark_fabric"),
-    "lightning_fabric.fabric": ("trainers", "mark_fabric"),
-    "transformers.trainer": ("trainers", "mark_transformers"),
-    "transformers.modeling_utils": ("trainers", "mark_pretrained"),
-    "accelerate.accelerator": ("trainers", "mark_accelerate"),
-    "ultralytics.engine.trainer": ("trainers", "mark_ultralytics"),
-    "fastai.optimizer": ("optimizer", "mark_fastai"),
-    "tensorflow.python.data.ops.iterator_ops": ("feeds", "mark_tensorflow"),
-    "grain._src.python.dataset.dataset": ("feeds", "mark_grain"),
-    "grain._src.python.dataset.transformations.process_prefetch": ("feeds", "mark_grain_workers"),
-    "nvidia.dali.plugin.base_iterator": ("feeds", "mark_dali"),
-    "ray.data.iterator": ("feeds", "mark_ray"),
-    "ray.data.dataset": ("feeds", "mark_ray_dataset"),
-    "datasets.arrow_dataset": ("feeds", "mark_datasets"),
-    "datasets.iterable_dataset": ("feeds", "mark_iterable_datasets"),
-    "keras.src.backend.jax.trainer": ("keras", "mark_jax"),
-    "orbax.checkpoint._src.checkpointers.checkpointer": ("checkpoint", "mark_orbax"),
-    "orbax.checkpoint._src.checkpointers.async_checkpointer": ("checkpoint", "mark_orbax_async"),
-    "jax._src.distributed": ("ranks", "mark_jax"),
-    "tensorflow.python.distribute.multi_worker_util": ("ranks", "mark_tensorflow"),
-}
+MARKS = {}  # MARKS of startup/sitecustomize.py: the file and the function of this package that instrument a module
+left = set()  # the modules that were not marked yet; the finder shares this set
 
 
-left = set(MARKS) if present else set()  # the modules that were not marked yet; the finder shares this set
+def start(marks):
+    """Call it at the first import, with MARKS of startup/sitecustomize.py."""
+    if not MARKS:
+        MARKS.update(marks)
+        if present:
+            left.update(marks)
+            __import__("atexit").register(at_exit)
 
 
 class Marker:
@@ -115,7 +75,7 @@ def after(spec):
 
 def _mark(name, module):
     left.discard(name)
-    file, function = MARKS[name]
+    file, function = MARKS[name].split(".")
     try:
         getattr(__import__(f"{__package__}.{file}", fromlist=[function]), function)(module)
     except Exception as error:  # an unknown version of the module

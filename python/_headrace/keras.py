@@ -6,7 +6,7 @@ libheadrace.so records these waits (shim/regions/tfdata.c); with torch, a DataLo
 """
 
 from . import api, feeds, steps
-from .wrap import argument, like, wrap
+from .wrap import argument, like, replaces, wrap
 
 DOMAIN = "keras"
 
@@ -17,11 +17,11 @@ def mark_callbacks(module):
         return
     cls._headrace = True
     for name, report in (
-        ("on_epoch_begin", lambda args: _epoch(args)),
-        ("on_train_batch_begin", lambda args: _step()),
-        ("on_test_begin", lambda args: _step_end()),
-        ("on_epoch_end", lambda args: _end()),
-        ("on_train_end", lambda args: _end()),
+        ("on_epoch_begin", _epoch),
+        ("on_train_batch_begin", _step),
+        ("on_test_begin", _step_end),
+        ("on_epoch_end", _end),
+        ("on_train_end", _end),
     ):
         if callable(vars(cls).get(name)):
             setattr(cls, name, _reported(vars(cls)[name], report))
@@ -30,31 +30,31 @@ def mark_callbacks(module):
 def _reported(real, report):
     @like(real)
     def wrapper(*args, **kwargs):
-        report(args[1:])
+        report(*args[1:])
         return real(*args, **kwargs)
 
     return wrapper
 
 
-def _epoch(args):
+def _epoch(number=None, *_):
     steps.framework_steps = True
     if not steps.own_epochs:
-        api.epoch(int(args[0]) if args and isinstance(args[0], int) else steps.epoch_number)
+        api.epoch(int(number) if isinstance(number, int) else steps.epoch_number)
         steps.epoch_number += 1
 
 
-def _step():
+def _step(*_):
     if not steps.own_steps:
         api.step(steps.step_number)
         steps.step_number += 1
 
 
-def _step_end():
+def _step_end(*_):
     if not steps.own_steps:
         api.step(api.NONE)
 
 
-def _end():
+def _end(*_):
     _step_end()
     if not steps.own_epochs:
         api.epoch(api.NONE)
@@ -65,14 +65,12 @@ def mark_jax(module):
     cls = module.JAXEpochIterator
     real, feed = cls._get_iterator, feeds.feed(api.name("EpochIterator.__next__", DOMAIN, None, api.INPUT_WAIT))
 
-    @like(real)
+    @replaces(cls)
     def _get_iterator(self):
         began, result = api.now(), real(self)
         if type(self.data_adapter).__name__ == "TorchDataLoaderAdapter":
             return result
         return feed(iter(result), self.data_adapter, began)
-
-    cls._get_iterator = _get_iterator
 
 
 def mark_saving(module):

@@ -6,7 +6,7 @@ from inspect import isgeneratorfunction
 
 from . import api, steps
 from .requests import fetched, follow, known, leave, marked_next, numbered, worker_begins
-from .wrap import like
+from .wrap import like, replaces
 
 DOMAIN = "torch"
 
@@ -55,13 +55,13 @@ def mark_loader(module):
 def _mark_dataloader(cls, base):
     init, iterate = cls.__init__, cls.__iter__
 
-    @like(init)
+    @replaces(cls)
     def __init__(*args, **kwargs):
         init(*args, **kwargs)
         if not api.compiling():
             known(args[0])
 
-    @like(iterate)
+    @replaces(cls)
     def __iter__(self):
         if api.compiling():
             return iterate(self)
@@ -79,7 +79,7 @@ def _mark_dataloader(cls, base):
         super(cls, subclass).__init_subclass__(**kwargs)
         _mark_generator(subclass)
 
-    cls.__init__, cls.__iter__, cls.__init_subclass__ = __init__, __iter__, classmethod(__init_subclass__)
+    cls.__init_subclass__ = classmethod(__init_subclass__)
 
 
 def _mark_generator(cls):
@@ -89,7 +89,7 @@ def _mark_generator(cls):
     if not isgeneratorfunction(iterate):
         return
 
-    @like(iterate)
+    @replaces(cls)
     def __iter__(self):
         if api.compiling():
             return (yield from iterate(self))
@@ -99,22 +99,18 @@ def _mark_generator(cls):
         finally:
             leave(self)
 
-    cls.__iter__ = __iter__
-
 
 def _mark_opening(cls):
     """Passes the number of the loader to the workers that an iterator starts."""
     init = cls.__init__
 
-    @like(init)
+    @replaces(cls)
     def __init__(self, loader, *args, **kwargs):
         if api.compiling():
             return init(self, loader, *args, **kwargs)
         entry = known(loader)
         numbered(entry.number, init, self, loader, *args, **kwargs)
         self._headrace_loader = entry
-
-    cls.__init__ = __init__
 
 
 class _Queue:
@@ -140,18 +136,16 @@ def mark_worker(module):
     """Stores the number of each batch that a worker makes, because torch does not pass it to the fetch."""
     real = module._worker_loop
 
-    @like(real)
+    @replaces(module)
     def _worker_loop(dataset_kind, dataset, index_queue, *args, **kwargs):
         return real(dataset_kind, dataset, _Queue(index_queue), *args, **kwargs)
-
-    module._worker_loop = _worker_loop
 
 
 def mark_fetch(module):
     """Marks the fetches of a worker. Without workers, the wait of the training loop is the fetch."""
     init = module._BaseDatasetFetcher.__init__
 
-    @like(init)
+    @replaces(module._BaseDatasetFetcher)
     def __init__(self, *args, **kwargs):
         from torch.utils.data import get_worker_info
 
@@ -159,8 +153,6 @@ def mark_fetch(module):
         info = get_worker_info()
         if info is not None:
             self.fetch = _marked_fetch(self.fetch, worker_begins(info.id))
-
-    module._BaseDatasetFetcher.__init__ = __init__
 
 
 def _marked_fetch(real, head):

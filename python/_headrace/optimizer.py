@@ -5,18 +5,16 @@ Each subclass of Optimizer with its own step() is marked when the class is defin
 them if a step fails, or if the subclass has its own step().
 """
 
-import os
 from _thread import get_ident
 from types import FunctionType
 
 from . import api, steps
-from .wrap import like, outermost
+from .wrap import outermost, replaces
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
 _stepping = set()  # threads in a step: if an optimizer calls another optimizer, only the outer call is a step
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_stepping.clear)
+api.after_fork(_stepping.clear)
 
 
 def mark_torch(module):
@@ -51,7 +49,7 @@ def _mark_step(cls):
         return
     begin, end, name, stepping = api.begin, api.end_step, STEP, _stepping
 
-    @like(real)
+    @replaces(cls)
     def step(*args, **kwargs):
         if api.compiling():
             return real(*args, **kwargs)
@@ -77,5 +75,3 @@ def _mark_step(cls):
                     steps.stepped(args[0], began)
         finally:
             stepping.discard(thread)
-
-    cls.step = step

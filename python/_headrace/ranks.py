@@ -14,8 +14,34 @@ COLLECTIVES = (
 )
 
 
+def _report(rank, world):
+    api.variable(b"RANK=%d" % rank)
+    api.variable(b"WORLD_SIZE=%d" % world)
+
+
+def _after(owner, name, report):
+    """After each call of owner.NAME, calls report(its result, and its arguments)."""
+    real = getattr(owner, name)
+
+    @like(real)
+    def wrapper(*args, **kwargs):
+        result = real(*args, **kwargs)
+        try:
+            report(result, *args, **kwargs)
+        except Exception:
+            pass
+        return result
+
+    setattr(owner, name, wrapper)
+
+
 def mark_distributed(module):
-    mark_process_group(module)
+    def report(*_, **__):
+        _report(module.get_rank(), module.get_world_size())
+        if "LOCAL_RANK" in os.environ:
+            api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
+
+    _after(module, "init_process_group", report)
     outermost(module, COLLECTIVES, "torch.distributed")
     # torch.compile leaves the functions of this list out of its graphs, so the list must contain the marked functions.
     unsupported = getattr(module, "dynamo_unsupported_distributed_c10d_ops", None)
@@ -23,57 +49,16 @@ def mark_distributed(module):
         unsupported += [getattr(module, name) for name in COLLECTIVES if hasattr(module, name)]
 
 
-def _report(rank, world):
-    api.variable(b"RANK=%d" % rank)
-    api.variable(b"WORLD_SIZE=%d" % world)
-
-
-def mark_process_group(module):
-    real = module.init_process_group
-
-    @like(real)
-    def init_process_group(*args, **kwargs):
-        result = real(*args, **kwargs)
-        try:
-            _report(module.get_rank(), module.get_world_size())
-            if "LOCAL_RANK" in os.environ:
-                api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
-        except Exception:
-            pass
-        return result
-
-    module.init_process_group = init_process_group
-
-
 def mark_jax(module):
     steps.uses(b"JAX")
-    cls = module.State
-    real = cls.initialize
-
-    @like(real)
-    def initialize(self, *args, **kwargs):
-        result = real(self, *args, **kwargs)
-        try:
-            _report(self.process_id, self.num_processes)
-        except Exception:
-            pass
-        return result
-
-    cls.initialize = initialize
+    _after(module.State, "initialize", lambda _, state, *__, **___: _report(state.process_id, state.num_processes))
 
 
 def mark_tensorflow(module):
     """Strategies with several workers ask this function for their number, which TF_CONFIG or a cluster resolver gives."""
-    real = module.id_in_cluster
 
-    @like(real)
-    def id_in_cluster(cluster_spec, task_type, task_id):
-        result = real(cluster_spec, task_type, task_id)
-        try:
-            if task_type in ("chief", "worker"):
-                _report(result, module.worker_count(cluster_spec, task_type))
-        except Exception:
-            pass
-        return result
+    def report(result, cluster_spec, task_type, task_id):
+        if task_type in ("chief", "worker"):
+            _report(result, module.worker_count(cluster_spec, task_type))
 
-    module.id_in_cluster = id_in_cluster
+    _after(module, "id_in_cluster", report)

@@ -4,32 +4,21 @@
 import atexit
 import os
 
-from . import api
-from .functions import MODULE, foreign
-
+from .functions import foreign, try_start
 
 CALLER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "loader.py")  # the file of the code that calls fetches
 _started = False
 
 
 def start():
-    """Samples from now on. If that is impossible, a mark has the reason."""
+    """Samples from now on."""
     global _started
-    if _started:
-        return
-    _started = True
-    try:
-        reason = _start()
-    except Exception as error:
-        reason = type(error).__name__
-    if reason:
-        api.mark(api.name("stacks", "headrace", None, api.MARK), b'{"recorded":false,"reason":"%b"}' % reason.encode())
+    if not _started:
+        _started = True
+        try_start("stacks", _start)
 
 
-def _start():
-    module = api.module
-    if module is None:
-        return MODULE + " cannot be loaded"
+def _start(module):
     if not hasattr(os, "register_at_fork"):
         return "this Python is older than 3.7"
     module.stacks_start((os.environ["HEADRACE_STACKS"], CALLER), foreign())

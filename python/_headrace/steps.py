@@ -29,7 +29,6 @@ A program without loaders has steps, but no epochs. A step lasts from the end of
 are several optimizers, the first one counts until it is freed, or others have made OTHERS_MAX steps since its last step.
 """
 
-import os
 import sys
 import weakref
 from _thread import get_ident
@@ -298,5 +297,4 @@ def forked():
     last = leader = None
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forked)
+api.after_fork(forked)

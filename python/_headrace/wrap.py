@@ -12,8 +12,7 @@ from types import FunctionType
 from . import api
 
 _thread = _local()  # .kinds: the result of kinds()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _thread.__dict__.clear())
+api.after_fork(lambda: _thread.__dict__.clear())
 
 
 def like(real):
@@ -29,6 +28,17 @@ def like(real):
                 wrapper.__signature__ = inspect.signature(real)
         except Exception:  # not a Python function
             pass
+        return wrapper
+
+    return decorate
+
+
+def replaces(owner):
+    """Decorates a function that replaces the attribute of owner with its name. The function becomes like() this attribute."""
+
+    def decorate(wrapper):
+        name = wrapper.__name__
+        setattr(owner, name, like(getattr(owner, name))(wrapper))
         return wrapper
 
     return decorate
@@ -109,8 +119,7 @@ def wrap(owner, attribute, kind, name, domain, args_of):
 def outermost(owner, names, domain):
     """Wraps functions of owner as ranges. If one of them calls another, only the outer call is a range."""
     inside, begin, end = set(), api.begin, api.end
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=inside.clear)
+    api.after_fork(inside.clear)
 
     def mark(name, function):
         ref = api.name(name, domain)

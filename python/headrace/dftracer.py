@@ -15,7 +15,6 @@ dftracer, an event lasts from `with`, start() or reset(), not from the construct
 
 import inspect
 import json
-import os
 import sys
 from _thread import _local, get_ident
 from enum import Enum
@@ -98,8 +97,7 @@ class dftracer:
 
 
 _here = _local()  # .ranges: the open ranges of this thread, the innermost one last
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _here.__dict__.clear())
+api.after_fork(lambda: _here.__dict__.clear())
 
 
 def _ranges():

@@ -6,39 +6,66 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-STARTUP = 1  # must equal _headrace.STARTUP
+STARTUP = 2  # must equal _headrace.STARTUP
 
-# Modules that are marked after their import: MARKS in _headrace/hooks.py has the function for each.
-MODULES = set(
-    "torch torch.autograd torch.utils.data.dataloader torch.utils.data._utils.fetch torch.utils.data._utils.worker"
-    " torch.optim.optimizer torch.serialization torch.distributed.distributed_c10d torch.distributed.checkpoint.state_dict_saver"
-    " torch.distributed.checkpoint.state_dict_loader torch.distributed._shard.checkpoint.state_dict_saver"
-    " torch.distributed._shard.checkpoint.state_dict_loader keras.callbacks keras.src.callbacks"
-    " keras.src.callbacks.callback_list tf_keras.src.callbacks keras.src.saving.saving_api tf_keras.src.saving.saving_api"
-    " tensorflow.python.checkpoint.checkpoint safetensors.torch safetensors.numpy"
-    " lightning.pytorch.trainer.trainer pytorch_lightning.trainer.trainer lightning.fabric.plugins.io.torch_io"
-    " lightning_fabric.plugins.io.torch_io lightning.fabric.fabric lightning_fabric.fabric transformers.trainer"
-    " transformers.modeling_utils accelerate.accelerator ultralytics.engine.trainer fastai.optimizer"
-    " tensorflow.python.data.ops.iterator_ops grain._src.python.dataset.dataset"
-    " grain._src.python.dataset.transformations.process_prefetch nvidia.dali.plugin.base_iterator ray.data.iterator ray.data.dataset"
-    " datasets.arrow_dataset datasets.iterable_dataset keras.src.backend.jax.trainer"
-    " orbax.checkpoint._src.checkpointers.checkpointer orbax.checkpoint._src.checkpointers.async_checkpointer"
-    " jax._src.distributed tensorflow.python.distribute.multi_worker_util".split()
-)
+# FILE.FUNCTION of _headrace that marks a module after its import, by the name of the module.
+MARKS = {
+    module: mark
+    for mark, modules in {
+        "optimizer.mark_torch": "torch",
+        "optimizer.mark_autograd": "torch.autograd",
+        "loader.mark_loader": "torch.utils.data.dataloader",
+        "loader.mark_fetch": "torch.utils.data._utils.fetch",
+        "loader.mark_worker": "torch.utils.data._utils.worker",
+        "optimizer.mark_optimizer": "torch.optim.optimizer",
+        "checkpoint.mark_serialization": "torch.serialization",
+        "ranks.mark_distributed": "torch.distributed.distributed_c10d",
+        "checkpoint.mark_saver": "torch.distributed.checkpoint.state_dict_saver torch.distributed._shard.checkpoint.state_dict_saver",
+        "checkpoint.mark_state_loader": "torch.distributed.checkpoint.state_dict_loader"
+        " torch.distributed._shard.checkpoint.state_dict_loader",
+        "keras.mark_callbacks": "keras.callbacks keras.src.callbacks keras.src.callbacks.callback_list tf_keras.src.callbacks",
+        "keras.mark_saving": "keras.src.saving.saving_api tf_keras.src.saving.saving_api",
+        "keras.mark_tensorflow": "tensorflow.python.checkpoint.checkpoint",
+        "checkpoint.mark_safetensors": "safetensors.torch safetensors.numpy",
+        "trainers.mark_lightning": "lightning.pytorch.trainer.trainer pytorch_lightning.trainer.trainer",
+        "trainers.mark_lightning_io": "lightning.fabric.plugins.io.torch_io lightning_fabric.plugins.io.torch_io",
+        "trainers.mark_fabric": "lightning.fabric.fabric lightning_fabric.fabric",
+        "trainers.mark_transformers": "transformers.trainer",
+        "trainers.mark_pretrained": "transformers.modeling_utils",
+        "trainers.mark_accelerate": "accelerate.accelerator",
+        "trainers.mark_ultralytics": "ultralytics.engine.trainer",
+        "optimizer.mark_fastai": "fastai.optimizer",
+        "feeds.mark_tensorflow": "tensorflow.python.data.ops.iterator_ops",
+        "feeds.mark_grain": "grain._src.python.dataset.dataset",
+        "feeds.mark_grain_workers": "grain._src.python.dataset.transformations.process_prefetch",
+        "feeds.mark_dali": "nvidia.dali.plugin.base_iterator",
+        "feeds.mark_ray": "ray.data.iterator",
+        "feeds.mark_ray_dataset": "ray.data.dataset",
+        "feeds.mark_datasets": "datasets.arrow_dataset",
+        "feeds.mark_iterable_datasets": "datasets.iterable_dataset",
+        "keras.mark_jax": "keras.src.backend.jax.trainer",
+        "checkpoint.mark_orbax": "orbax.checkpoint._src.checkpointers.checkpointer",
+        "checkpoint.mark_orbax_async": "orbax.checkpoint._src.checkpointers.async_checkpointer",
+        "ranks.mark_jax": "jax._src.distributed",
+        "ranks.mark_tensorflow": "tensorflow.python.distribute.multi_worker_util",
+    }.items()
+    for module in modules.split()
+}
 
 
 class HeadraceFinder(object):
-    """The first finder in sys.meta_path. Finds a module of MODULES by the other finders, and marks it after it has run."""
+    """The first finder in sys.meta_path. Finds a module of MARKS by the other finders, and marks it after it has run."""
 
-    left = MODULES  # those that are not marked; a module that another finder found is marked at the next import
+    marks = MARKS
+    left = set(MARKS)  # those that are not marked; a module that another finder found is marked at the next import
 
     def find_spec(self, name, path=None, target=None):
-        if name not in MODULES and not self.left & sys.modules.keys():
+        if name not in MARKS and not self.left & sys.modules.keys():
             return None
         find = finds()
         if find is None:
-            MODULES.clear()
-            self.left = MODULES
+            MARKS.clear()
+            self.left = set()
             return None
         return find(self, name, path, target)
 
@@ -74,7 +101,7 @@ def functions():
     try:
         __import__("_headrace.functions")
         start = sys.modules["_headrace.functions"].start
-        start(os.environ["HEADRACE_FUNCTIONS"], os.environ.get("HEADRACE_FUNCTIONS_FOLDER", ""), MODULES)
+        start(os.environ["HEADRACE_FUNCTIONS"], os.environ.get("HEADRACE_FUNCTIONS_FOLDER", ""), MARKS)
     except Exception:
         pass
 
