@@ -13,7 +13,6 @@
 #include "common/now.h"
 #include "include/headrace.h"
 #include "python/accelerator.h"
-#include "python/accelerator_use.h"
 #include "python/functions.h"
 #include "python/spent.h"
 #include "python/stable_abi.h"
@@ -43,11 +42,6 @@ static int fast_text_of(PyObject *arg, const char **ret_text)
 	return *ret_text != NULL;
 }
 
-static struct headrace_name *fast_name_of(PyObject *arg)
-{
-	return PyLong_AsVoidPtr(arg);
-}
-
 /* name(name, domain, category, kind): makes a name, which is never freed. Texts: bytes or None. */
 static PyObject *fast_name(PyObject *self, PyObject *args)
 {
@@ -71,7 +65,7 @@ static PyObject *fast_name(PyObject *self, PyObject *args)
 
 static PyObject *fast_begin(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = fast_name_of(arg);
+	struct headrace_name *name = PyLong_AsVoidPtr(arg);
 
 	if (!name)
 		return NULL;
@@ -101,7 +95,7 @@ static __thread struct {
 
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = fast_name_of(arg);
+	struct headrace_name *name = PyLong_AsVoidPtr(arg);
 	unsigned long long waited;
 	struct spent before;
 
@@ -168,7 +162,7 @@ static void read_others(unsigned long long cpu_ns)
 /* begin_wait(ref): begins a wait. */
 static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = fast_name_of(arg);
+	struct headrace_name *name = PyLong_AsVoidPtr(arg);
 	unsigned long long now = hr_now_ns(CLOCK_MONOTONIC);
 
 	if (!name)
@@ -312,7 +306,7 @@ static PyObject *fast_end_spent(PyObject *self, PyObject *args)
 
 static PyObject *fast_start(PyObject *self, PyObject *arg)
 {
-	struct headrace_name *name = fast_name_of(arg);
+	struct headrace_name *name = PyLong_AsVoidPtr(arg);
 
 	return name ? PyLong_FromUnsignedLongLong(api->start(name)) : NULL;
 }
@@ -335,7 +329,7 @@ static PyObject *fast_mark(PyObject *self, PyObject *args)
 	struct headrace_name *name;
 	const char *text;
 
-	if (!PyArg_ParseTuple(args, "OO", &what, &arg) || !(name = fast_name_of(what)) ||
+	if (!PyArg_ParseTuple(args, "OO", &what, &arg) || !(name = PyLong_AsVoidPtr(what)) ||
 	    !fast_text_of(arg, &text))
 		return NULL;
 	api->mark(name, text);
@@ -448,9 +442,7 @@ PyObject *PyInit__headrace_fast(void)
 	}
 	accelerator_init();
 	made = PyModule_Create2(&module, PYTHON_API_VERSION);
-	if (made && functions_init(made, api) < 0)
-		PyErr_Clear(); /* without its functions, functions.py records none */
-	if (made && stacks_init(made) < 0)
-		PyErr_Clear(); /* as above: stacks.py finds none */
+	if (made && (functions_init(made, api) < 0 || stacks_init(made) < 0))
+		PyErr_Clear(); /* functions.py and stacks.py do not find their functions */
 	return made;
 }

@@ -259,28 +259,21 @@ static PyObject *functions_profile(PyObject *self, PyObject *arg)
 
 /* ---- set-up ---------------------------------------------------------------------------------------- */
 
-/* What function_names_set() gets. Never freed. */
-static struct {
-	const char *folder;
-	const char **foreign, **globs;
-} project;
-
-/* functions_own(folder, foreign, globs, disable): see function_names_set() */
+/* functions_own(folder, foreign, globs, disable): see function_names_set(), which keeps the texts */
 static PyObject *functions_own(PyObject *self, PyObject *args)
 {
-	PyObject *folder, *foreign, *globs;
-	const char *text;
+	const char *folder, **foreign_folders, **name_globs;
+	PyObject *foreign, *globs;
 
-	if (!PyArg_ParseTuple(args, "OOOO", &folder, &foreign, &globs, &disable) ||
-	    !(text = PyUnicode_AsUTF8AndSize(folder, NULL)) ||
-	    !python_texts(foreign, &project.foreign) || !python_texts(globs, &project.globs))
+	if (!PyArg_ParseTuple(args, "sOOO", &folder, &foreign, &globs, &disable) ||
+	    !python_texts(foreign, &foreign_folders) || !python_texts(globs, &name_globs))
 		return NULL;
-	project.folder = strdup(text);
-	if (!project.folder)
+	folder = strdup(folder);
+	if (!folder)
 		return PyErr_NoMemory();
 	Py_IncRef(disable);
 	frames_init();
-	function_names_set(project.folder, project.foreign, project.globs);
+	function_names_set(folder, foreign_folders, name_globs);
 	return python_none();
 }
 

@@ -257,21 +257,18 @@ size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
 
-/* Never freed, as stack_text_set() requires. */
-static struct {
-	const char **texts, **foreign;
-} project;
-
+/* stacks_start((folder, caller), foreign): see stack_text_set(), which keeps the texts */
 static PyObject *stacks_start(PyObject *self, PyObject *args)
 {
-	PyObject *texts, *foreign;
+	const char **texts, **foreign_folders;
+	PyObject *given, *foreign;
 	struct stack_text text;
 
-	if (!PyArg_ParseTuple(args, "OO", &texts, &foreign) ||
-	    !python_texts(texts, &project.texts) || !python_texts(foreign, &project.foreign))
+	if (!PyArg_ParseTuple(args, "OO", &given, &foreign) || !python_texts(given, &texts) ||
+	    !python_texts(foreign, &foreign_folders))
 		return NULL;
 	frames_init();
-	stack_text_set(project.texts[0], project.texts[1], project.foreign);
+	stack_text_set(texts[0], texts[1], foreign_folders);
 	/* The first read tries what this Python has. Python 3.8 reports that to audit hooks. */
 	stack_text_read(PyThreadState_Get(), &text);
 	on = true;

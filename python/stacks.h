@@ -18,7 +18,7 @@
 #include "python/stable_abi.h"
 
 /*
- * Adds functions to the module: stacks_start(folder, caller, foreign), see stack_text_set();
+ * Adds functions to the module: stacks_start((folder, caller), foreign), see stack_text_set();
  * stacks_pause(), before a fork; stacks_stop(), before Python ends. Returns -1 after it has set a
  * Python error.
  */
