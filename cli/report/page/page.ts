@@ -14,7 +14,7 @@
  */
 // Builds the page from its data: pictures with tables and queries, facts of the job, colour theme.
 import { parse, type Data, type Page, type Row } from "./data";
-import { pictures, type Picture, type Range } from "./pictures";
+import { draw, pictures, type Picture, type Range } from "./pictures";
 import { cell } from "./units";
 
 const page = parse<Page>("page");
@@ -118,6 +118,7 @@ function section(first: Picture): Section {
   let picture = first;
   let range: Range = null;
   let width = 0;
+  const query = first.query ?? first.id;
   const title = element("h2");
   const note = element("span");
   const figure = element("figure");
@@ -125,7 +126,7 @@ function section(first: Picture): Section {
   const rows = details("", () => table(picture.rows));
   const redraw = (): void => {
     if (width === 0) return;
-    const drawing = picture.draw(width, range) as Scaled;
+    const drawing = draw(picture, range, width) as Scaled;
     figure.replaceChildren(drawing);
     reset.toggleAttribute("hidden", range === null);
     if (picture.zoom) zoomable(drawing, zoom);
@@ -149,7 +150,7 @@ function section(first: Picture): Section {
     redraw();
   }).observe(figure);
   update(first);
-  return { node: element("section", { id: first.id }, title, element("p", { class: "note" }, note, reset), figure, rows.node, ...(first.query ? [queryOf(first.query)] : [])), update };
+  return { node: element("section", { id: first.id }, title, element("p", { class: "note" }, note, reset), figure, rows.node, ...(query ? [queryOf(query)] : [])), update };
 }
 
 function facts(data: Data): HTMLElement {

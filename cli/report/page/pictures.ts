@@ -10,12 +10,12 @@ export type Range = [number, number] | null;
 
 export interface Picture {
   id: string;
-  query: string;
+  query?: string; // the name of its query, if this is not the id; "": it has none
   title: string;
   note: string; // how to read it
   zoom: boolean; // the horizontal axis can be zoomed
   rows: Row[];
-  draw(width: number, range: Range): Element;
+  plot(range: Range, width: number): Plot.PlotOptions;
 }
 
 const seconds = (ns: number): number => ns / 1e9;
@@ -50,13 +50,14 @@ function largest(rows: Row[], weight: (row: Row) => number): string {
   const shares = parts.map((part) => ({ part, share: of(part) })).sort((a, b) => b.share - a.share);
   return shares.filter(({ share }, i) => i < 3 && share >= 0.005).map(({ part, share }) => `${part} ${percent(share)}`).join(", ");
 }
-const base = (width: number, height: number): Plot.PlotOptions => ({
-  width,
-  height,
+
+const base: Plot.PlotOptions = {
   marginLeft: 76,
   marginBottom: 40,
   style: { background: "none", color: "currentColor", fontSize: "12px", overflow: "visible" },
-});
+};
+export const draw = (picture: Picture, range: Range, width: number): Element => Plot.plot({ ...base, width, ...picture.plot(range, width) });
+const bars = { inset: 0, clip: true, tip: true };
 const times = (range: Range, all: Range, label = "time since the start of the job (s)"): Plot.ScaleOptions => (range ?? all ? { label, domain: range ?? all ?? [] } : { label });
 const whole = (data: Data): Range => [0, seconds(num(data.facts[0] as Row, "dur_ns"))];
 
@@ -72,32 +73,28 @@ function steps(data: Data): Picture | null {
   const of = `Each bar is ${width1 > 1 ? `the mean of ${width1} steps` : "a step"}${processes ? ", as a mean of all training processes" : ""}.`;
   return {
     id: "steps",
-    query: "steps",
     title: `The training steps take ${duration(took)} of ${duration(wall)}: ${largest(rows, weight)}`,
     note: `${of} The rest of the time is before, between and after the steps.`,
     zoom: true,
     rows,
-    draw: (width, range) =>
-      Plot.plot({
-        ...base(width, 280),
-        x: times(range, null, "step"),
-        y: { label: "mean time of a step (s)", grid: true },
-        color: partLegend(visible(rows)),
-        marks: [
-          Plot.rectY(visible(rows), {
-            x1: (row: Row) => num(row, "step"),
-            x2: (row: Row) => num(row, "step") + width1,
-            y: (row: Row) => seconds(num(row, "ns")),
-            fill: "part",
-            order: parts,
-            clip: true,
-            inset: 0,
-            title: (row: Row) => `step ${row.step}\n${row.part}: ${duration(num(row, "ns"))}`,
-            tip: true,
-          }),
-          Plot.ruleY([0]),
-        ],
-      }),
+    plot: (range) => ({
+      height: 280,
+      x: times(range, null, "step"),
+      y: { label: "mean time of a step (s)", grid: true },
+      color: partLegend(visible(rows)),
+      marks: [
+        Plot.rectY(visible(rows), {
+          x1: (row: Row) => num(row, "step"),
+          x2: (row: Row) => num(row, "step") + width1,
+          y: (row: Row) => seconds(num(row, "ns")),
+          fill: "part",
+          order: parts,
+          title: (row: Row) => `step ${row.step}\n${row.part}: ${duration(num(row, "ns"))}`,
+          ...bars,
+        }),
+        Plot.ruleY([0]),
+      ],
+    }),
   };
 }
 
@@ -123,30 +120,28 @@ function ranks(data: Data): Picture | null {
       : "Time of the training process from start to end";
   return {
     id: "ranks",
-    query: "ranks",
     title: straggler ? title : `${title}: ${largest(rows, (row) => num(row, "ns"))}`,
     note: per > 1 ? `Each row is the mean of ${per} ranks.` : "From the start of the program to its end.",
     zoom: false,
     rows,
-    draw: (width) =>
-      Plot.plot({
-        ...base(width, 70 + names.length * (names.length > 16 ? 12 : 28)),
-        marginLeft: 110,
-        x: { label: "time (s)", grid: true },
-        y: { label: null, domain: names, tickFormat: (name: string) => (name === straggler ? `▶ ${name}` : name) },
-        color: partLegend(visible(rows)),
-        marks: [
-          Plot.barX(visible(rows), {
-            x: (row: Row) => seconds(num(row, "ns")),
-            y: (row: Row) => rankName(row, per),
-            fill: "part",
-            order: parts,
-            title: (row: Row) => `${rankName(row, per)}\n${row.part}: ${duration(num(row, "ns"))}`,
-            tip: true,
-          }),
-          Plot.ruleX([0]),
-        ],
-      }),
+    plot: () => ({
+      height: 70 + names.length * (names.length > 16 ? 12 : 28),
+      marginLeft: 110,
+      x: { label: "time (s)", grid: true },
+      y: { label: null, domain: names, tickFormat: (name: string) => (name === straggler ? `▶ ${name}` : name) },
+      color: partLegend(visible(rows)),
+      marks: [
+        Plot.barX(visible(rows), {
+          x: (row: Row) => seconds(num(row, "ns")),
+          y: (row: Row) => rankName(row, per),
+          fill: "part",
+          order: parts,
+          title: (row: Row) => `${rankName(row, per)}\n${row.part}: ${duration(num(row, "ns"))}`,
+          tip: true,
+        }),
+        Plot.ruleX([0]),
+      ],
+    }),
   };
 }
 
@@ -158,31 +153,27 @@ function heat(data: Data, query: string, title: string, label: string, value: (r
   const names = [...new Set(rows.map((row) => rankName(row, per)))];
   return {
     id: query,
-    query,
     title,
     note: `Each cell is ${duration(bin * 1e9)}${per > 1 ? ` of ${per} ranks` : ""}. Light colours are high values.`,
     zoom: true,
     rows,
-    draw: (width, range) =>
-      Plot.plot({
-        ...base(width, 80 + names.length * (names.length > 16 ? 8 : 24)),
-        marginLeft: 110,
-        x: times(range, whole(data)),
-        y: { label: null, domain: names, tickFormat: (name: string, i: number) => (names.length > 16 && i % 4 !== 0 ? "" : name) },
-        color: share ? { scheme: "viridis", legend: true, label, domain: [0, 1], tickFormat: "%" } : { scheme: "viridis", type: "sqrt", legend: true, label, tickFormat: (n: number) => bytes(n) },
-        marks: [
-          Plot.barX(rows, {
-            x1: (row: Row) => num(row, "bin") * bin,
-            x2: (row: Row) => (num(row, "bin") + 1) * bin,
-            y: (row: Row) => rankName(row, per),
-            fill: value,
-            inset: 0,
-            clip: true,
-            title: (row: Row) => `${rankName(row, per)}, at ${duration(num(row, "bin") * bin * 1e9)}\n${show(row)}`,
-            tip: true,
-          }),
-        ],
-      }),
+    plot: (range) => ({
+      height: 80 + names.length * (names.length > 16 ? 8 : 24),
+      marginLeft: 110,
+      x: times(range, whole(data)),
+      y: { label: null, domain: names, tickFormat: (name: string, i: number) => (names.length > 16 && i % 4 !== 0 ? "" : name) },
+      color: share ? { scheme: "viridis", legend: true, label, domain: [0, 1], tickFormat: "%" } : { scheme: "viridis", type: "sqrt", legend: true, label, tickFormat: (n: number) => bytes(n) },
+      marks: [
+        Plot.barX(rows, {
+          x1: (row: Row) => num(row, "bin") * bin,
+          x2: (row: Row) => (num(row, "bin") + 1) * bin,
+          y: (row: Row) => rankName(row, per),
+          fill: value,
+          title: (row: Row) => `${rankName(row, per)}, at ${duration(num(row, "bin") * bin * 1e9)}\n${show(row)}`,
+          ...bars,
+        }),
+      ],
+    }),
   };
 }
 
@@ -230,19 +221,17 @@ function lanes(data: Data): Picture | null {
     });
   return {
     id: "lanes",
-    query: "lanes",
     title: `The longest wait for a batch, ${duration(longest)}, and what the workers did meanwhile`,
     note: "Wide bars: what a process did; where the training has none, it computes. Narrow bars: operations on files.",
     zoom: true,
     rows,
-    draw: (width, range) =>
-      Plot.plot({
-        ...base(width, 80 + names.length * 30),
-        x: times(range, null),
-        y: { label: null, domain: names },
-        color: { domain: seen, range: seen.map((name) => actColours[acts.indexOf(name)] ?? ""), legend: true },
-        marks: [bar(back, 1), bar(front, 8)],
-      }),
+    plot: (range) => ({
+      height: 80 + names.length * 30,
+      x: times(range, null),
+      y: { label: null, domain: names },
+      color: { domain: seen, range: seen.map((name) => actColours[acts.indexOf(name)] ?? ""), legend: true },
+      marks: [bar(back, 1), bar(front, 8)],
+    }),
   };
 }
 
@@ -259,24 +248,23 @@ function sizes(data: Data, what: "bytes" | "ns"): Picture | null {
     note: "The axis of the numbers is logarithmic.",
     zoom: false,
     rows,
-    draw: (width) =>
-      Plot.plot({
-        ...base(width, 220),
-        x: { label: what === "bytes" ? "bytes of an operation" : "duration of an operation", tickFormat: (bin: number) => show(2 ** bin), ticks: width < 600 ? 5 : 12 },
-        y: { label: "operations", type: "log", domain: [0.8, Math.max(...rows.map((row) => num(row, "ops")))], grid: true, tickFormat: "s", ticks: 5 },
-        color: { domain: classes, range: classColours, legend: true },
-        marks: [
-          Plot.rect(rows, {
-            x1: (row: Row) => num(row, "bin") + classes.indexOf(text(row, "class")) * 0.3,
-            x2: (row: Row) => num(row, "bin") + classes.indexOf(text(row, "class")) * 0.3 + 0.28,
-            y1: () => 0.8,
-            y2: "ops",
-            fill: "class",
-            title: (row: Row) => `${count(num(row, "ops"))} operations (${row.class})\nfrom ${show(2 ** num(row, "bin"))} to ${show(2 ** (num(row, "bin") + 1))}`,
-            tip: true,
-          }),
-        ],
-      }),
+    plot: (_, width) => ({
+      height: 220,
+      x: { label: what === "bytes" ? "bytes of an operation" : "duration of an operation", tickFormat: (bin: number) => show(2 ** bin), ticks: width < 600 ? 5 : 12 },
+      y: { label: "operations", type: "log", domain: [0.8, Math.max(...rows.map((row) => num(row, "ops")))], grid: true, tickFormat: "s", ticks: 5 },
+      color: { domain: classes, range: classColours, legend: true },
+      marks: [
+        Plot.rect(rows, {
+          x1: (row: Row) => num(row, "bin") + classes.indexOf(text(row, "class")) * 0.3,
+          x2: (row: Row) => num(row, "bin") + classes.indexOf(text(row, "class")) * 0.3 + 0.28,
+          y1: () => 0.8,
+          y2: "ops",
+          fill: "class",
+          title: (row: Row) => `${count(num(row, "ops"))} operations (${row.class})\nfrom ${show(2 ** num(row, "bin"))} to ${show(2 ** (num(row, "bin") + 1))}`,
+          tip: true,
+        }),
+      ],
+    }),
   };
 }
 
@@ -316,12 +304,11 @@ function files(data: Data): Picture | null {
   const total = sum(rows, "ns");
   return {
     id: "files",
-    query: "files",
     title: `Files by the time of their operations, ${duration(total)} in all: most for ${shorten(text(first, "path"), 60)} (${percent(num(first, "ns") / total)})`,
     note: "Area: time. Colour: number of opens. Frames are folders.",
     zoom: false,
     rows,
-    draw: (width) => {
+    plot: (_, width) => {
       const height = width < 600 ? 320 : 420;
       const tree = hierarchy<Tree>(folders(rows)).sum((node) => (node.row ? Math.max(num(node.row, "ns"), 1) : 0)).sort((a, b) => (b.value ?? 0) - (a.value ?? 0));
       const all = treemap<Tree>().size([width, height]).paddingInner(1).paddingOuter(2).paddingTop(16)(tree).descendants();
@@ -330,8 +317,8 @@ function files(data: Data): Picture | null {
       type Node = HierarchyRectangularNode<Tree>;
       const box = { x1: "x0", x2: "x1", y1: "y0", y2: "y1" } as const;
       const fits = (node: Node): boolean => node.x1 - node.x0 > 60 && node.y1 - node.y0 > 15;
-      return Plot.plot({
-        ...base(width, height + 4),
+      return {
+        height: height + 4,
         margin: 2,
         marginLeft: 2,
         marginBottom: 2,
@@ -352,7 +339,7 @@ function files(data: Data): Picture | null {
           }),
           Plot.text(leaves.filter(fits), { x: (node: Node) => node.x0 + 4, y: (node: Node) => node.y0 + 9, text: (node: Node) => shorten(node.data.name, Math.floor((node.x1 - node.x0 - 6) / 7)), textAnchor: "start", fill: "black", stroke: "white", strokeWidth: 3, strokeOpacity: 0.7 }),
         ],
-      });
+      };
     },
   };
 }
@@ -366,34 +353,30 @@ function mounts(data: Data): Picture | null {
   const best = rows.reduce((most, row) => (rate(row) > rate(most) ? row : most), rows[0] as Row);
   return {
     id: "mounts",
-    query: "mounts",
     title: `Rate of each mount: at most ${bytes(rate(best))}/s, on ${shorten(text(best, "mount"), 40)}`,
     note: `Bytes read and written per second, in intervals of ${duration(bin * 1e9)}.`,
     zoom: true,
     rows,
-    draw: (width, range) =>
-      Plot.plot({
-        ...base(width, 80 + 110 * names.length),
-        marginRight: 10,
-        x: times(range, whole(data)),
-        y: { label: null, grid: true, tickFormat: (n: number) => `${bytes(n)}/s`, ticks: 3 },
-        fy: { label: null, tickFormat: () => "" },
-        marks: [
-          Plot.text(names, { fy: (name: string) => name, text: (name: string) => shorten(name, 60), frameAnchor: "top-left", dx: 4, dy: -2, fontWeight: "bold" }),
-          Plot.rectY(rows, {
-            x1: (row: Row) => num(row, "bin") * bin,
-            x2: (row: Row) => (num(row, "bin") + 1) * bin,
-            y: rate,
-            fy: (row: Row) => `${text(row, "mount")} (${text(row, "fs_type")})`,
-            fill: "#0072b2",
-            inset: 0,
-            clip: true,
-            title: (row: Row) => `${row.mount} at ${duration(num(row, "bin") * bin * 1e9)}\n${bytes(rate(row))}/s, ${count(num(row, "ops"))} operations, ${duration(num(row, "dur_ns"))} in them`,
-            tip: true,
-          }),
-          Plot.ruleY([0]),
-        ],
-      }),
+    plot: (range) => ({
+      height: 80 + 110 * names.length,
+      marginRight: 10,
+      x: times(range, whole(data)),
+      y: { label: null, grid: true, tickFormat: (n: number) => `${bytes(n)}/s`, ticks: 3 },
+      fy: { label: null, tickFormat: () => "" },
+      marks: [
+        Plot.text(names, { fy: (name: string) => name, text: (name: string) => shorten(name, 60), frameAnchor: "top-left", dx: 4, dy: -2, fontWeight: "bold" }),
+        Plot.rectY(rows, {
+          x1: (row: Row) => num(row, "bin") * bin,
+          x2: (row: Row) => (num(row, "bin") + 1) * bin,
+          y: rate,
+          fy: (row: Row) => `${text(row, "mount")} (${text(row, "fs_type")})`,
+          fill: "#0072b2",
+          title: (row: Row) => `${row.mount} at ${duration(num(row, "bin") * bin * 1e9)}\n${bytes(rate(row))}/s, ${count(num(row, "ops"))} operations, ${duration(num(row, "dur_ns"))} in them`,
+          ...bars,
+        }),
+        Plot.ruleY([0]),
+      ],
+    }),
   };
 }
 
@@ -403,30 +386,28 @@ function checkpoints(data: Data): Picture | null {
   const names = [...new Set(rows.map((row) => rankName(row, 1)))];
   return {
     id: "checkpoints",
-    query: "checkpoints",
     title: `Checkpoints: ${count(rows.length)}${rows.length === 400 ? " or more" : ""} saves, the longest ${duration(Math.max(...rows.map((row) => num(row, "dur_ns"))))}`,
     note: "A point is a save of a rank.",
     zoom: true,
     rows,
-    draw: (width, range) =>
-      Plot.plot({
-        ...base(width, 200),
-        x: times(range, whole(data)),
-        y: { label: "duration (s)", grid: true, zero: true },
-        color: { type: "categorical", domain: names, scheme: "Observable10", legend: names.length <= 10 },
-        marks: [
-          Plot.ruleX(rows, { x: (row: Row) => seconds(num(row, "at_ns")), y: (row: Row) => seconds(num(row, "dur_ns")), stroke: (row: Row) => rankName(row, 1), clip: true }),
-          Plot.dot(rows, {
-            x: (row: Row) => seconds(num(row, "at_ns")),
-            y: (row: Row) => seconds(num(row, "dur_ns")),
-            fill: (row: Row) => rankName(row, 1),
-            clip: true,
-            title: (row: Row) => `${rankName(row, 1)}: ${row.name ?? "checkpoint"}, ${duration(num(row, "dur_ns"))}\n${shorten(text(row, "path"), 100)}`,
-            tip: true,
-          }),
-          Plot.ruleY([0]),
-        ],
-      }),
+    plot: (range) => ({
+      height: 200,
+      x: times(range, whole(data)),
+      y: { label: "duration (s)", grid: true, zero: true },
+      color: { type: "categorical", domain: names, scheme: "Observable10", legend: names.length <= 10 },
+      marks: [
+        Plot.ruleX(rows, { x: (row: Row) => seconds(num(row, "at_ns")), y: (row: Row) => seconds(num(row, "dur_ns")), stroke: (row: Row) => rankName(row, 1), clip: true }),
+        Plot.dot(rows, {
+          x: (row: Row) => seconds(num(row, "at_ns")),
+          y: (row: Row) => seconds(num(row, "dur_ns")),
+          fill: (row: Row) => rankName(row, 1),
+          clip: true,
+          title: (row: Row) => `${rankName(row, 1)}: ${row.name ?? "checkpoint"}, ${duration(num(row, "dur_ns"))}\n${shorten(text(row, "path"), 100)}`,
+          tip: true,
+        }),
+        Plot.ruleY([0]),
+      ],
+    }),
   };
 }
 
@@ -446,17 +427,16 @@ function models(data: Data): Picture[] {
       note: "Points: measurements. Line: prediction. The area contains the true value with a probability of 90 %.",
       zoom: false,
       rows,
-      draw: (width: number): Element =>
-        Plot.plot({
-          ...base(width, 260),
-          x: { label: text(about, "parameter"), type, tickFormat: short, ticks: 8 },
-          y: { label: text(about, "metric"), type, grid: true, tickFormat: short, ticks: 6 },
-          marks: [
-            Plot.areaY(curve, { x: "x", y1: "low", y2: "high", fill: "#0072b2", fillOpacity: 0.2 }),
-            Plot.line(curve, { x: "x", y: "value", stroke: "#0072b2", title: (row: Row) => `${label(row)} (${short(num(row, "low"))} to ${short(num(row, "high"))})`, tip: true }),
-            Plot.dot(measured, { x: "x", y: "value", fill: "currentColor", title: label, tip: true }),
-          ],
-        }),
+      plot: (): Plot.PlotOptions => ({
+        height: 260,
+        x: { label: text(about, "parameter"), type, tickFormat: short, ticks: 8 },
+        y: { label: text(about, "metric"), type, grid: true, tickFormat: short, ticks: 6 },
+        marks: [
+          Plot.areaY(curve, { x: "x", y1: "low", y2: "high", fill: "#0072b2", fillOpacity: 0.2 }),
+          Plot.line(curve, { x: "x", y: "value", stroke: "#0072b2", title: (row: Row) => `${label(row)} (${short(num(row, "low"))} to ${short(num(row, "high"))})`, tip: true }),
+          Plot.dot(measured, { x: "x", y: "value", fill: "currentColor", title: label, tip: true }),
+        ],
+      }),
     };
   });
 }
