@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stable_abi.h - the part of Python's stable ABI that the module uses, without Python's headers */
+/*
+ * stable_abi.h - the part of Python's stable ABI that the module uses, without Python's headers
+ *
+ * tests/python/stable_abi.c compares it with these headers.
+ */
 #ifndef HEADRACE_PYTHON_STABLE_ABI_H
 #define HEADRACE_PYTHON_STABLE_ABI_H
 
