@@ -44,13 +44,6 @@ OTHER_POINTERS = ["waited", "enter", "leave", "passed", "record"]
 _names = {}
 
 
-def _find():
-    """Returns the address of headrace_api. Does not import ctypes, which takes milliseconds."""
-    import _ctypes
-
-    return _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
-
-
 def _fast():
     """Returns the functions of the C module, which uses Python's stable ABI. Free-threaded Pythons lack this ABI."""
     if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):
@@ -68,23 +61,12 @@ def _fast():
     return made
 
 
-def _slow():
-    made = _table(_find())
-    from ctypes import byref
+def _struct():
+    """Returns struct headrace_api as an object of ctypes. Without the library, this fails before ctypes is imported, which takes
+    milliseconds."""
+    import _ctypes
 
-    kept = _name_type()
-    made["_make"] = lambda *texts: byref(kept(*texts))
-    from . import spent
-
-    made["begin_spent"], made["end_spent"] = spent.ways(made["begin"], made["end"], made.pop("waited"))
-    end = made["end"]
-    made["begin_wait"] = made["begin"]
-    made["end_wait"], made["end_step"] = (lambda head: end(head + b"}")), (lambda: end(None))
-    return made
-
-
-def _struct(address):
-    """Returns struct headrace_api as an object of ctypes."""
+    address = _ctypes.dlsym(_ctypes.dlopen(None, 1), "headrace_api")
     from ctypes import POINTER, PYFUNCTYPE, Structure, c_uint32, c_void_p, sizeof
 
     class Table(Structure):
@@ -96,43 +78,23 @@ def _struct(address):
     return table.contents
 
 
-def recorder():
-    """Returns the function that begins a recording at a socket (bytes) or ends it (None): 0 or -errno. None: there is no library."""
-    from ctypes import CFUNCTYPE, c_char_p, c_int
+def _slow():
+    table = _struct()
+    from ctypes import PYFUNCTYPE, Structure, byref, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
 
-    try:
-        table = _struct(_find())
-    except Exception:
-        return None
-    return CFUNCTYPE(c_int, c_char_p)(table.record)
+    from . import spent
 
-
-def _table(address):
-    from ctypes import PYFUNCTYPE, c_int, c_int64, c_uint64, c_void_p
-
-    table = _struct(address)
-    # Without argument types, ctypes is fastest. References, bytes and None need no types.
-    plain, number = PYFUNCTYPE(None), PYFUNCTYPE(None, c_int64)
-    made = {name: plain(getattr(table, name)) for name in ("begin", "end", "mark", "variable")}
-    made.update((name, number(getattr(table, name))) for name in ("step", "epoch"))
-    made["start"] = PYFUNCTYPE(c_uint64)(table.start)
-    made["finish"] = PYFUNCTYPE(None, c_uint64, c_void_p)(table.finish)
-    made["recording"] = PYFUNCTYPE(c_int)(table.recording)
-    waits, waited = c_uint64 * 3, plain(table.waited)
-
-    def read_waits():
-        room = waits()
-        waited(room)
-        return tuple(room)
-
-    made["waited"] = read_waits
-    made["now"], made["step_undo"] = PYFUNCTYPE(c_uint64)(table.now), plain(table.step_undo)
-    made.update((name, PYFUNCTYPE(None, c_int64, c_uint64)(getattr(table, name))) for name in ("step_at", "epoch_at"))
-    return made
-
-
-def _name_type():
-    from ctypes import Structure, c_char_p, c_uint32, c_uint64
+    # Results and arguments. Without argument types, ctypes is fastest. References, bytes and None need no types.
+    types = {
+        "begin end mark variable waited step_undo": (None,),
+        "step epoch": (None, c_int64),
+        "step_at epoch_at": (None, c_int64, c_uint64),
+        "start now": (c_uint64,),
+        "finish": (None, c_uint64, c_void_p),
+        "recording": (c_int,),
+    }
+    made = {name: PYFUNCTYPE(*of)(getattr(table, name)) for names, of in types.items() for name in names.split()}
+    begin, end, waited = made["begin"], made["end"], made.pop("waited")
 
     class Name(Structure):
         _fields_ = [
@@ -144,7 +106,27 @@ def _name_type():
             ("reserved", c_uint64 * 2),
         ]
 
-    return Name
+    def read_waits():
+        room = (c_uint64 * 3)()
+        waited(room)
+        return tuple(room)
+
+    made["_make"] = lambda *texts: byref(Name(*texts))
+    made["begin_spent"], made["end_spent"] = spent.ways(begin, end, read_waits)
+    made["begin_wait"] = begin
+    made["end_wait"], made["end_step"] = (lambda head: end(head + b"}")), (lambda: end(None))
+    return made
+
+
+def recorder():
+    """Returns the function that begins a recording at a socket (bytes) or ends it (None): 0 or -errno. None: there is no library."""
+    try:
+        table = _struct()
+    except Exception:
+        return None
+    from ctypes import CFUNCTYPE, c_char_p, c_int
+
+    return CFUNCTYPE(c_int, c_char_p)(table.record)
 
 
 def _nothing(*_):
