@@ -202,8 +202,10 @@ def _note_batches(cls):
             setattr(cls, name, noted(vars(cls)[name]))
 
 
-def _mark_iter(cls, wait):
-    real, batches = vars(cls).get("iter"), feed(wait)
+def mark_datasets(module):
+    """Marks what iter() of Hugging Face's two kinds of data sets returns."""
+    cls = module.Dataset if module.__name__ == "datasets.arrow_dataset" else module.IterableDataset
+    real, batches = vars(cls).get("iter"), feed(api.name(cls.__name__ + ".iter", "datasets", None, api.INPUT_WAIT))
     if not isgeneratorfunction(real):
         return
 
@@ -211,11 +213,3 @@ def _mark_iter(cls, wait):
     def iter(self, *args, **kwargs):
         made = real(self, *args, **kwargs)
         return made if _called_by("datasets", 1) else batches(made, self, api.now(), 0)
-
-
-def mark_datasets(module):
-    _mark_iter(module.Dataset, api.name("Dataset.iter", "datasets", None, api.INPUT_WAIT))
-
-
-def mark_iterable_datasets(module):
-    _mark_iter(module.IterableDataset, api.name("IterableDataset.iter", "datasets", None, api.INPUT_WAIT))
