@@ -7,6 +7,17 @@ chosen AS MATERIALIZED (
 detail AS MATERIALIZED (
     SELECT (SELECT sum(events) FROM nodes SEMI JOIN chosen USING (cluster, job, attempt)) BETWEEN 1 AND 20000000
            AND NOT EXISTS (FROM levels SEMI JOIN chosen USING (cluster, job, attempt) WHERE level <> 'trace') AS single),
+-- Operations over time, by rank and mount. The time of a total of 10 s is its middle.
+moved AS MATERIALIZED (
+    SELECT rank, mount, fs_type, (e.start_ns - c.start_ns) // bin_ns AS bin, count(*) AS ops, sum(bytes) FILTER (class = 'read') AS bytes_read,
+           sum(bytes) FILTER (class = 'write') AS bytes_written, sum(dur_ns) AS dur_ns
+    FROM events e JOIN chosen c USING (cluster, job, attempt)
+    WHERE (SELECT single FROM detail) AND scope = 'data' GROUP BY ALL
+    UNION ALL
+    SELECT rank, mount, fs_type, (window_start_ns + 5000000000 - c.start_ns) // bin_ns, sum(count), sum(bytes) FILTER (class = 'read'),
+           sum(bytes) FILTER (class = 'write'), sum(dur_ns)
+    FROM rollups r JOIN chosen c USING (cluster, job, attempt)
+    WHERE NOT (SELECT single FROM detail) AND scope = 'data' GROUP BY ALL),
 -- Times of parts by step, for all processes together; where `step` is NULL, by process and bin
 placed AS MATERIALIZED (
     SELECT node, proc, rank, phase, step, hr_part_group(part) AS grp,
