@@ -124,7 +124,7 @@ int hr_model_page(const struct hr_model_answers *a, FILE *out)
 			r = -ENOMEM;
 	}
 	if (r == 0)
-		r = hr_report_page_make(head, data, "models", out);
+		hr_report_page_write(&(struct hr_report_page){head, data}, "models", false, out);
 	free(data);
 	free(head);
 	return r;

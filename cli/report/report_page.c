@@ -56,17 +56,6 @@ char *hr_report_page_sql(void)
 	return NULL;
 }
 
-/* Escapes each "<", because "</" could end the script element of the page. */
-static void print_script_safe(FILE *to, const char *text, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (text[i] == '<')
-			fputs("\\u003c", to);
-		else
-			fputc(text[i], to);
-	}
-}
-
 /* Appends the rows that are JSON members to `data`. The other row is the verdict. */
 static int take_rows(struct hr_report_page *p, const struct hr_answer_rows *rows, FILE *data)
 {
@@ -77,7 +66,7 @@ static int take_rows(struct hr_report_page *p, const struct hr_answer_rows *rows
 
 		if (text != NULL && text[0] == '"') {
 			fputs(members++ > 0 ? ",\n" : "{", data);
-			print_script_safe(data, text, strlen(text));
+			fputs(text, data);
 		} else if (text != NULL && p->verdict == NULL) {
 			p->verdict = strdup(text);
 			if (p->verdict == NULL)
@@ -127,6 +116,17 @@ void hr_report_page_html(FILE *to, const char *text)
 	}
 }
 
+/* Escapes each "<" of JSON, because "</" could end the script element of the page. */
+static void print_script_safe(FILE *to, const char *json)
+{
+	for (; *json != '\0'; json++) {
+		if (*json == '<')
+			fputs("\\u003c", to);
+		else
+			fputc(*json, to);
+	}
+}
+
 static void print_queries(bool live, FILE *to)
 {
 	struct hr_json json;
@@ -148,7 +148,7 @@ static void print_queries(bool live, FILE *to)
 	hr_json_end(&json);
 	hr_json_end(&json);
 	if (fclose(queries) == 0)
-		print_script_safe(to, text, bytes);
+		print_script_safe(to, text);
 	free(text);
 }
 
@@ -165,7 +165,7 @@ static void print_part(const struct hr_report_page *p, const char *title, bool l
 	else if (strcmp(file, "page") == 0)
 		print_queries(live, to);
 	else if (strcmp(file, "data") == 0)
-		fputs(p->data, to);
+		print_script_safe(to, p->data);
 	else
 		fputs(text_of(hr__report_files, file), to);
 }
@@ -181,24 +181,6 @@ void hr_report_page_write(const struct hr_report_page *p, const char *title, boo
 		at = end + 2;
 	}
 	fputs(at, to);
-}
-
-int hr_report_page_make(const char *verdict, const char *data, const char *title, FILE *to)
-{
-	struct hr_report_page page = {.verdict = (char *)verdict};
-	size_t bytes;
-	FILE *safe = open_memstream(&page.data, &bytes);
-
-	if (safe == NULL)
-		return -ENOMEM;
-	print_script_safe(safe, data, strlen(data));
-	if (fclose(safe) != 0) {
-		free(page.data);
-		return -ENOMEM;
-	}
-	hr_report_page_write(&page, title, false, to);
-	free(page.data);
-	return 0;
 }
 
 void hr_report_page_json(const struct hr_report_page *p, FILE *to)

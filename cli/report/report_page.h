@@ -17,10 +17,10 @@
 /* Returns the statement for `headrace query` (malloc'ed); NULL: no memory. */
 char *hr_report_page_sql(void);
 
-/* The answer of the statement; the texts are malloc'ed. */
+/* The head and the data of a page; of hr_report_page_init(), the texts are malloc'ed. */
 struct hr_report_page {
 	char *verdict; /* HTML */
-	char *data;    /* a JSON object without '<' */
+	char *data;    /* a JSON object */
 };
 
 /* Takes the answer. Returns 0, -ENOMEM, or -EINVAL for any other answer. */
@@ -29,9 +29,6 @@ void hr_report_page_done(struct hr_report_page *p); /* accepts a zeroed one */
 
 /* Writes the page. `live`: it requests new data from its server. Check ferror(to) for errors. */
 void hr_report_page_write(const struct hr_report_page *p, const char *title, bool live, FILE *to);
-
-/* Writes a page of `data`, JSON as an object, with the HTML of its head. Returns 0 or -ENOMEM. */
-int hr_report_page_make(const char *verdict, const char *data, const char *title, FILE *to);
 
 /* Writes text as HTML. */
 void hr_report_page_html(FILE *to, const char *text);
