@@ -173,11 +173,11 @@ int slurm_spank_user_init(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
-static bool is_off(spank_t sp)
+static bool is_off(spank_t sp, const char *variable)
 {
 	char text[8];
 
-	return spank_getenv(sp, "HEADRACE", text, sizeof(text)) == ESPANK_SUCCESS &&
+	return spank_getenv(sp, variable, text, sizeof(text)) == ESPANK_SUCCESS &&
 	       strcmp(text, "off") == 0;
 }
 
@@ -244,9 +244,7 @@ static void set_tools(spank_t sp, const char *library, bool with)
 	static const char *const names[] = {"NVTX_INJECTION64_PATH", "INTEL_LIBITTNOTIFY64"};
 	char value[PRELOAD_BYTES] = "";
 
-	if (spank_getenv(sp, "HEADRACE_NVTX", value, sizeof(value)) == ESPANK_SUCCESS &&
-	    strcmp(value, "off") == 0)
-		with = false;
+	with = with && !is_off(sp, "HEADRACE_NVTX");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (with)
 			(void)spank_setenv(sp, names[i], library, 0);
@@ -299,8 +297,7 @@ static void set_python(spank_t sp, const char *library)
 	n = snprintf(folder, sizeof(folder), "%.*s/python/startup",
 		     slash ? (int)(slash - library) : 0, library);
 	if (n < 0 || (size_t)n >= sizeof(folder) || stat(folder, &st) < 0 || !S_ISDIR(st.st_mode) ||
-	    (spank_getenv(sp, "HEADRACE_PYTHON", own, sizeof(own)) == ESPANK_SUCCESS &&
-	     strcmp(own, "off") == 0))
+	    is_off(sp, "HEADRACE_PYTHON"))
 		return;
 	if (spank_getenv(sp, "PYTHONPATH", own, sizeof(own)) != ESPANK_SUCCESS)
 		own[0] = '\0';
@@ -311,18 +308,19 @@ static void set_python(spank_t sp, const char *library)
 
 int slurm_spank_task_init(spank_t sp, int argc, char **argv)
 {
+	const char *library = argument(argc, argv, "library", LIBRARY);
 	bool with;
 
 	if (chosen != UNSET)
 		spank_setenv(sp, "HEADRACE", chosen == OFF ? "off" : "on", 1);
-	with = !is_off(sp) && can_record(argc, argv);
-	set_preload(sp, argument(argc, argv, "library", LIBRARY), with);
+	with = !is_off(sp, "HEADRACE") && can_record(argc, argv);
+	set_preload(sp, library, with);
 	if (with)
 		set_settings(sp, argument(argc, argv, "settings", SETTINGS));
 	/* After the site's settings, which may set HEADRACE_NVTX=off. */
-	set_tools(sp, argument(argc, argv, "library", LIBRARY), with);
+	set_tools(sp, library, with);
 	if (with)
-		set_python(sp, argument(argc, argv, "library", LIBRARY));
+		set_python(sp, library);
 	return 0;
 }
 
