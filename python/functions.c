@@ -259,7 +259,7 @@ static PyObject *functions_profile(PyObject *self, PyObject *arg)
 
 /* ---- set-up ---------------------------------------------------------------------------------------- */
 
-/* functions_own(folder, foreign, globs, disable): see function_names_set(), which keeps the texts */
+/* functions_own(folder, foreign, globs, disable): function_names_set() keeps the texts */
 static PyObject *functions_own(PyObject *self, PyObject *args)
 {
 	const char *folder, **foreign_folders, **name_globs;

@@ -257,7 +257,7 @@ size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
 
-/* stacks_start((folder, caller), foreign): see stack_text_set(), which keeps the texts */
+/* stacks_start((folder, caller), foreign): stack_text_set() keeps the texts */
 static PyObject *stacks_start(PyObject *self, PyObject *args)
 {
 	const char **texts, **foreign_folders;

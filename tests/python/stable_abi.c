@@ -2,8 +2,9 @@
 /*
  * stable_abi.c - compares python/stable_abi.h with Python's own headers: it compiles if they agree
  *
- * Both declare the same functions, with the same types, so C itself compares them: a second declaration with another type is an
- * error. What has types of its own in stable_abi.h gets another name here, and assertions compare it.
+ * Both declare the same functions, with the same types, so C itself compares them: a second
+ * declaration with another type is an error. What has types of its own in stable_abi.h gets another
+ * name here, and assertions compare it.
  */
 #include <Python.h>
 #include <stddef.h>
