@@ -8,9 +8,9 @@
  * code does not load CUDA, makes no context, never waits for the accelerator, and does nothing in a
  * forked child, where CUDA does not work.
  *
- * NVML keeps samples of the last seconds, which show how busy the accelerator was: each is the share
- * of a period (1/6 to 1 s) in which at least one kernel ran. This code loads libnvidia-ml.so.1, and
- * reads the samples of the device of the thread that called first.
+ * NVML reports how busy the accelerator was: it keeps samples of the last seconds, each of which is
+ * the share of a period (1/6 to 1 s) in which at least one kernel ran. This code loads
+ * libnvidia-ml.so.1, and reads the samples of the device of the thread that called first.
  *
  * Threads   Python's lock is held, so Python does not fork during a call of NVML. Each thread has
  *           an event of its own.
