@@ -25,9 +25,7 @@ static void put_text(struct hr_json *j, const char *key, const char *text)
 
 static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mounts, bool jobs)
 {
-	hr_json_array(j, "mounts");
-	for (size_t i = 0; i < n; i++) {
-		hr_json_object(j, NULL);
+	for (size_t i = 0; hr_json_row(j, "mounts", i, n); i++) {
 		hr_json_path(j, "mount", mounts[i]->path.data, mounts[i]->path.len);
 		put_text(j, "fs_type", mounts[i]->fs_type);
 		put_rate(j, mounts[i]->rate);
@@ -35,18 +33,13 @@ static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mount
 			put_text(j, "job", mounts[i]->job);
 			hr_json_double(j, "job_share", mounts[i]->share);
 		}
-		hr_json_end(j);
 	}
-	hr_json_end(j);
 }
 
 static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 {
-	if (r == NULL) {
-		hr_json_null(j, "busiest_rank");
+	if (!hr_json_object_if(j, "busiest_rank", r != NULL))
 		return;
-	}
-	hr_json_object(j, "busiest_rank");
 	put_text(j, "node", r->node);
 	hr_json_plus1(j, "rank", r->rank_plus1);
 	put_rate(j, r->rate);
@@ -55,11 +48,8 @@ static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 
 static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
 {
-	if (f == NULL) {
-		hr_json_null(j, "busiest_folder");
+	if (!hr_json_object_if(j, "busiest_folder", f != NULL))
 		return;
-	}
-	hr_json_object(j, "busiest_folder");
 	put_text(j, "node", f->node);
 	hr_json_path(j, "path", f->path.data, f->path.len);
 	hr_json_double(j, "share", f->share);
@@ -83,29 +73,14 @@ static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 	hr_json_end(j);
 }
 
-static void put_silent(struct hr_json *j, const Headrace__FleetJob *m)
-{
-	if (m->silent_nodes > 0)
-		put_text(j, "silent_node", m->silent_node);
-	else
-		hr_json_null(j, "silent_node");
-	hr_json_uint(j, "silent_ms", m->silent_ms);
-}
-
 static void put_save(struct hr_json *j, const Headrace__FleetSave *s)
 {
-	if (!s) {
-		hr_json_null(j, "checkpoint");
+	if (!hr_json_object_if(j, "checkpoint", s != NULL))
 		return;
-	}
-	hr_json_object(j, "checkpoint");
 	put_text(j, "node", s->node);
 	hr_json_plus1(j, "rank", s->rank_plus1);
 	hr_json_uint(j, "dur_ns", s->dur_ns);
-	if (s->usual_ns > 0)
-		hr_json_uint(j, "usual_ns", s->usual_ns);
-	else
-		hr_json_null(j, "usual_ns");
+	hr_json_uint_if(j, "usual_ns", s->usual_ns > 0, s->usual_ns);
 	hr_json_end(j);
 }
 
@@ -120,7 +95,11 @@ void hr_fleet_json_job(struct hr_json *j, const char *key, const Headrace__Fleet
 	put_text(j, "user", m->user);
 	hr_json_uint(j, "nodes", m->nodes);
 	hr_json_uint(j, "silent_nodes", m->silent_nodes);
-	put_silent(j, m);
+	if (m->silent_nodes > 0)
+		put_text(j, "silent_node", m->silent_node);
+	else
+		hr_json_null(j, "silent_node");
+	hr_json_uint(j, "silent_ms", m->silent_ms);
 	hr_json_uint(j, "processes", m->processes);
 	hr_json_uint(j, "ranks", m->ranks);
 	hr_json_uint(j, "training_loops", m->loops);

@@ -143,11 +143,21 @@ void hr_json_object(struct hr_json *j, const char *key);
 void hr_json_array(struct hr_json *j, const char *key);
 /* Ends the innermost object or array. After the outermost one, writes a line end. */
 void hr_json_end(struct hr_json *j);
+/*
+ * The condition of a loop over the `n` objects of an array, which begins and ends them and the
+ * array: for (size_t i = 0; hr_json_row(j, key, i, n); i++) writes the members of object i. Do not
+ * leave the loop with `break`.
+ */
+bool hr_json_row(struct hr_json *j, const char *key, size_t i, size_t n);
+/* Begins an object if `known`. Otherwise writes null and returns false. */
+bool hr_json_object_if(struct hr_json *j, const char *key, bool known);
 void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL becomes null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);
 void hr_json_uint(struct hr_json *j, const char *key, uint64_t value);
+/* Writes null if the value is not known. */
+void hr_json_uint_if(struct hr_json *j, const char *key, bool known, uint64_t value);
 void hr_json_int(struct hr_json *j, const char *key, int64_t value);
-void hr_json_double(struct hr_json *j, const char *key, double value);
+void hr_json_double(struct hr_json *j, const char *key, double value); /* NAN becomes null */
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);
 /* Writes the number before `plus1`, as messages have ranks and workers. 0 becomes null. */

@@ -88,6 +88,28 @@ void hr_json_end(struct hr_json *j)
 		putc('\n', j->out);
 }
 
+bool hr_json_row(struct hr_json *j, const char *key, size_t i, size_t n)
+{
+	if (i == 0)
+		hr_json_array(j, key);
+	else
+		hr_json_end(j);
+	if (i < n)
+		hr_json_object(j, NULL);
+	else
+		hr_json_end(j);
+	return i < n;
+}
+
+bool hr_json_object_if(struct hr_json *j, const char *key, bool known)
+{
+	if (known)
+		hr_json_object(j, key);
+	else
+		hr_json_null(j, key);
+	return known;
+}
+
 void hr_json_string(struct hr_json *j, const char *key, const char *text)
 {
 	begin_value(j, key);
@@ -109,6 +131,14 @@ void hr_json_uint(struct hr_json *j, const char *key, uint64_t value)
 {
 	begin_value(j, key);
 	fprintf(j->out, "%llu", (unsigned long long)value);
+}
+
+void hr_json_uint_if(struct hr_json *j, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		hr_json_uint(j, key, value);
+	else
+		hr_json_null(j, key);
 }
 
 void hr_json_int(struct hr_json *j, const char *key, int64_t value)
@@ -144,8 +174,5 @@ void hr_json_null(struct hr_json *j, const char *key)
 
 void hr_json_plus1(struct hr_json *j, const char *key, uint32_t plus1)
 {
-	if (plus1 > 0)
-		hr_json_uint(j, key, plus1 - 1);
-	else
-		hr_json_null(j, key);
+	hr_json_uint_if(j, key, plus1 > 0, plus1 - 1);
 }
