@@ -32,17 +32,12 @@ static void put_totals(struct hr_json *j, const char *key, const struct hr_total
 
 static void put_number_or_null(struct hr_json *j, const char *key, int value)
 {
-	if (value >= 0)
-		hr_json_int(j, key, value);
-	else
-		hr_json_null(j, key);
+	hr_json_uint_if(j, key, value >= 0, (uint64_t)value);
 }
 
 static void put_who(struct hr_json *j, const struct hr_summary *s)
 {
-	hr_json_array(j, "who");
-	for (size_t i = 0; i < s->n_who; i++) {
-		hr_json_object(j, NULL);
+	for (size_t i = 0; hr_json_row(j, "who", i, s->n_who); i++) {
 		put_number_or_null(j, "rank", s->who[i].rank);
 		put_number_or_null(j, "worker", s->who[i].worker);
 		hr_json_uint(j, "processes", s->who[i].processes);
@@ -55,9 +50,7 @@ static void put_who(struct hr_json *j, const struct hr_summary *s)
 		hr_json_uint(j, "step_ns", s->who[i].loop.step_ns);
 		hr_json_uint(j, "loop_ns", s->who[i].loop.loop_ns);
 		hr_json_end(j);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
 }
 
 static void put_sums(struct hr_json *j, const struct hr_summary_sums *sums)
@@ -72,16 +65,12 @@ static void put_sums(struct hr_json *j, const struct hr_summary_sums *sums)
 static void put_paths(struct hr_json *j, const char *key, const struct hr_summary_path *list,
 		      size_t n)
 {
-	hr_json_array(j, key);
-	for (size_t i = 0; i < n; i++) {
-		hr_json_object(j, NULL);
+	for (size_t i = 0; hr_json_row(j, key, i, n); i++) {
 		hr_json_string(j, "path", list[i].path);
 		put_sums(j, &list[i].sums);
 		hr_json_uint(j, "batch_read_bytes", list[i].batch_bytes);
 		hr_json_uint(j, "batch_extent_bytes", list[i].batch_extent_bytes);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
 }
 
 /* Writes how CMD ended, or null if another run prints the summary. */
@@ -100,11 +89,8 @@ static void put_command(struct hr_json *j, const struct hr_summary *s)
 
 static void put_finding(struct hr_json *j, const struct hr_summary_finding *f)
 {
-	if (f->meaning == NULL) {
-		hr_json_null(j, "diagnosis");
+	if (!hr_json_object_if(j, "diagnosis", f->meaning != NULL))
 		return;
-	}
-	hr_json_object(j, "diagnosis");
 	hr_json_string(j, "meaning", f->meaning);
 	hr_json_string(j, "whose", f->whose);
 	hr_json_string(j, "object", f->object);
@@ -117,39 +103,21 @@ static void put_finding(struct hr_json *j, const struct hr_summary_finding *f)
 	hr_json_end(j);
 }
 
-static void put_parts(struct hr_json *j, const struct hr_summary *s)
-{
-	hr_json_array(j, "loop_parts");
-	for (size_t i = 0; i < s->n_parts; i++) {
-		hr_json_object(j, NULL);
-		hr_json_string(j, "part", s->parts[i].name);
-		hr_json_uint(j, "time_ns", s->parts[i].ns);
-		hr_json_end(j);
-	}
-	hr_json_end(j);
-}
-
 static void put_killed(struct hr_json *j, const struct hr_summary *s)
 {
-	hr_json_array(j, "killed");
-	for (size_t i = 0; i < s->n_killed; i++) {
+	for (size_t i = 0; hr_json_row(j, "killed", i, s->n_killed); i++) {
 		const struct hr_summary_killed *killed = &s->killed[i];
+		size_t named =
+		    killed->processes < HR_KILLED_NAMED ? killed->processes : HR_KILLED_NAMED;
 
-		hr_json_object(j, NULL);
 		hr_json_string(j, "signal", killed->signal);
 		hr_json_uint(j, "processes", killed->processes);
-		hr_json_array(j, "first");
-		for (uint32_t k = 0; k < killed->processes && k < HR_KILLED_NAMED; k++) {
-			hr_json_object(j, NULL);
+		for (size_t k = 0; hr_json_row(j, "first", k, named); k++) {
 			put_number_or_null(j, "rank", killed->first[k].rank);
 			put_number_or_null(j, "worker", killed->first[k].worker);
 			hr_json_int(j, "pid", killed->first[k].pid);
-			hr_json_end(j);
 		}
-		hr_json_end(j);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
 }
 
 static void put_special(struct hr_json *j, const struct hr_summary *s)
@@ -166,11 +134,8 @@ static void put_special(struct hr_json *j, const struct hr_summary *s)
 
 static void put_cover(struct hr_json *j, const struct hr_summary_cover *c)
 {
-	if (c->count == 0) {
-		hr_json_null(j, "coverage");
+	if (!hr_json_object_if(j, "coverage", c->count > 0))
 		return;
-	}
-	hr_json_object(j, "coverage");
 	hr_json_uint(j, "kernel_operations", c->count);
 	hr_json_uint(j, "kernel_bytes", c->bytes);
 	hr_json_uint(j, "bpf_operations", c->bpf_count);
@@ -180,38 +145,23 @@ static void put_cover(struct hr_json *j, const struct hr_summary_cover *c)
 	hr_json_end(j);
 }
 
-static void put_excluded(struct hr_json *j, const struct hr_left_out *left_out)
-{
-	hr_json_array(j, "excluded_opens");
-	for (size_t i = 0; i < left_out->n; i++) {
-		const char *pattern = left_out->v[i].pattern;
-
-		hr_json_object(j, NULL);
-		hr_json_string(j, "pattern", *pattern != '\0' ? pattern : NULL);
-		hr_json_uint(j, "opens", left_out->v[i].opens);
-		hr_json_end(j);
-	}
-	hr_json_end(j);
-}
-
 static void put_missing(struct hr_json *j, const struct hr_summary *s)
 {
 	hr_json_object(j, "missing");
 	hr_json_string(j, "ranks", s->ranks_missing);
 	hr_json_string(j, "ranks_deselected", s->ranks_deselected);
 	hr_json_uint(j, "operations_lost", s->lost);
-	hr_json_array(j, "losses");
-	for (size_t i = 0; i < s->n_losses; i++) {
-		hr_json_object(j, NULL);
+	for (size_t i = 0; hr_json_row(j, "losses", i, s->n_losses); i++) {
 		hr_json_string(j, "reason", s->losses[i].reason);
 		hr_json_uint(j, "count", s->losses[i].count);
 		hr_json_uint(j, "lost_bytes", s->losses[i].bytes);
 		if (s->losses[i].program != NULL)
 			hr_json_string(j, "program", s->losses[i].program);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
-	put_excluded(j, &s->left_out);
+	for (size_t i = 0; hr_json_row(j, "excluded_opens", i, s->left_out.n); i++) {
+		hr_json_string(j, "pattern", hr_text_or_null(s->left_out.v[i].pattern));
+		hr_json_uint(j, "opens", s->left_out.v[i].opens);
+	}
 	hr_json_bool(j, "counters_only", s->counters_only);
 	hr_json_uint(j, "cut_short", s->cut_short);
 	hr_json_array(j, "problems");
@@ -246,7 +196,10 @@ static void put_summary(struct hr_json *j, const struct hr_summary *s)
 	hr_json_uint(j, "regions", s->regions);
 	hr_json_uint(j, "small_read_limit_bytes", HR_SUMMARY_SMALL_BYTES);
 	put_finding(j, &s->finding);
-	put_parts(j, s);
+	for (size_t i = 0; hr_json_row(j, "loop_parts", i, s->n_parts); i++) {
+		hr_json_string(j, "part", s->parts[i].name);
+		hr_json_uint(j, "time_ns", s->parts[i].ns);
+	}
 	put_killed(j, s);
 	put_missing(j, s);
 	put_totals(j, "data", &s->data);
