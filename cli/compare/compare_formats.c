@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer for programs (JSON), for comments of a code review (Markdown), and for CI (JUnit). */
+#include <math.h>
 #include <stdlib.h>
 
 #include "cli/compare/compare.h"
@@ -8,42 +9,17 @@
 
 static void put_runs(struct hr_json *j, const char *key, const struct hr_compare_runs *runs)
 {
-	hr_json_array(j, key);
-	for (size_t i = 0; i < runs->n; i++) {
-		hr_json_object(j, NULL);
+	for (size_t i = 0; hr_json_row(j, key, i, runs->n); i++) {
 		hr_json_string(j, "store", runs->runs[i].store);
 		hr_json_string(j, "job", runs->runs[i].job);
 		hr_json_string(j, "state", hr_compare_run_state(&runs->runs[i]));
-		hr_json_end(j);
 	}
-	hr_json_end(j);
-}
-
-static void put_quantities(struct hr_json *j, const struct hr_comparison *c)
-{
-	hr_json_array(j, "quantities");
-	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
-		const struct hr_difference *d = &c->quantities[i];
-
-		hr_json_object(j, NULL);
-		hr_json_string(j, "quantity", hr_quantity_rows[i].id);
-		hr_json_string(j, "name", hr_quantity_rows[i].name);
-		hr_json_double(j, "a_s", d->a);
-		hr_json_double(j, "b_s", d->b);
-		hr_json_double(j, "noise_s", d->noise);
-		hr_json_bool(j, "differs", d->differs);
-		hr_json_end(j);
-	}
-	hr_json_end(j);
 }
 
 static void put_rank_side(struct hr_json *j, const char *key, const struct hr_rank_means *m)
 {
-	if (m->processes == 0) {
-		hr_json_null(j, key);
+	if (!hr_json_object_if(j, key, m->processes > 0))
 		return;
-	}
-	hr_json_object(j, key);
 	for (unsigned i = 0; i < HR_QUANTITIES; i++)
 		hr_json_double(j, hr_quantity_rows[i].id, m->seconds[i]);
 	hr_json_end(j);
@@ -52,34 +28,13 @@ static void put_rank_side(struct hr_json *j, const char *key, const struct hr_ra
 /* Seconds of each quantity, as those of all ranks */
 static void put_ranks(struct hr_json *j, const struct hr_comparison *c)
 {
-	hr_json_array(j, "ranks");
-	for (size_t i = 0; i < c->ranks.n; i++) {
+	for (size_t i = 0; hr_json_row(j, "ranks", i, c->ranks.n); i++) {
 		const struct hr_compare_rank *r = &c->ranks.list[i];
 
-		hr_json_object(j, NULL);
 		hr_json_int(j, "rank", r->rank);
 		put_rank_side(j, "a_s", &r->side[HR_COMPARE_A]);
 		put_rank_side(j, "b_s", &r->side[HR_COMPARE_B]);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
-}
-
-static void put_causes(struct hr_json *j, const struct hr_comparison *c)
-{
-	hr_json_array(j, "causes");
-	for (size_t i = 0; i < c->n_causes; i++) {
-		const struct hr_compare_cause *cause = &c->causes[i];
-
-		hr_json_object(j, NULL);
-		hr_json_string(j, "cause", hr_compare_cause_name(cause->id));
-		hr_json_double(j, "seconds", cause->seconds);
-		hr_json_double(j, "noise_s", cause->noise);
-		hr_json_string(j, "what", cause->what);
-		hr_json_string(j, "evidence", cause->evidence);
-		hr_json_end(j);
-	}
-	hr_json_end(j);
 }
 
 static void put_kind_side(struct hr_json *j, const char *key, const struct hr_kind_means *m)
@@ -94,52 +49,13 @@ static void put_kind_side(struct hr_json *j, const char *key, const struct hr_ki
 
 static void put_kinds(struct hr_json *j, const struct hr_comparison *c)
 {
-	hr_json_array(j, "files");
-	for (size_t i = 0; i < c->kinds.n; i++) {
+	for (size_t i = 0; hr_json_row(j, "files", i, c->kinds.n); i++) {
 		const struct hr_kind *k = &c->kinds.list[i];
 
-		hr_json_object(j, NULL);
 		hr_json_string(j, "files", k->name);
 		put_kind_side(j, "a", &k->side[HR_COMPARE_A]);
 		put_kind_side(j, "b", &k->side[HR_COMPARE_B]);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
-}
-
-static void put_setting(struct hr_json *j, const char *key, double value)
-{
-	if (value < 0)
-		hr_json_null(j, key);
-	else
-		hr_json_double(j, key, value);
-}
-
-static void put_settings(struct hr_json *j, const struct hr_comparison *c)
-{
-	hr_json_array(j, "settings");
-	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++) {
-		hr_json_object(j, NULL);
-		hr_json_string(j, "setting", c->settings[i].name);
-		put_setting(j, "a", c->settings[i].a);
-		put_setting(j, "b", c->settings[i].b);
-		hr_json_end(j);
-	}
-	hr_json_end(j);
-}
-
-static void put_gates(struct hr_json *j, const struct hr_compare_answer *a)
-{
-	hr_json_array(j, "conditions");
-	for (size_t i = 0; i < a->n_gates; i++) {
-		hr_json_object(j, NULL);
-		hr_json_string(j, "fail_on", a->gates[i].text);
-		hr_json_double(j, "a", a->gates[i].a);
-		hr_json_double(j, "b", a->gates[i].b);
-		hr_json_bool(j, "failed", a->gates[i].holds);
-		hr_json_end(j);
-	}
-	hr_json_end(j);
 }
 
 void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
@@ -162,12 +78,38 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	hr_json_double(&j, "work_a", c->work[HR_COMPARE_A]);
 	hr_json_double(&j, "work_b", c->work[HR_COMPARE_B]);
 	hr_json_bool(&j, "scaled_to_work_of_a", c->scaled);
-	put_causes(&j, c);
-	put_quantities(&j, c);
+	for (size_t i = 0; hr_json_row(&j, "causes", i, c->n_causes); i++) {
+		const struct hr_compare_cause *cause = &c->causes[i];
+
+		hr_json_string(&j, "cause", hr_compare_cause_name(cause->id));
+		hr_json_double(&j, "seconds", cause->seconds);
+		hr_json_double(&j, "noise_s", cause->noise);
+		hr_json_string(&j, "what", cause->what);
+		hr_json_string(&j, "evidence", cause->evidence);
+	}
+	for (size_t i = 0; hr_json_row(&j, "quantities", i, HR_QUANTITIES); i++) {
+		const struct hr_difference *d = &c->quantities[i];
+
+		hr_json_string(&j, "quantity", hr_quantity_rows[i].id);
+		hr_json_string(&j, "name", hr_quantity_rows[i].name);
+		hr_json_double(&j, "a_s", d->a);
+		hr_json_double(&j, "b_s", d->b);
+		hr_json_double(&j, "noise_s", d->noise);
+		hr_json_bool(&j, "differs", d->differs);
+	}
 	put_ranks(&j, c);
-	put_settings(&j, c);
+	for (size_t i = 0; hr_json_row(&j, "settings", i, HR_COMPARE_SETTINGS); i++) {
+		hr_json_string(&j, "setting", c->settings[i].name);
+		hr_json_double(&j, "a", c->settings[i].a >= 0 ? c->settings[i].a : NAN);
+		hr_json_double(&j, "b", c->settings[i].b >= 0 ? c->settings[i].b : NAN);
+	}
 	put_kinds(&j, c);
-	put_gates(&j, a);
+	for (size_t i = 0; hr_json_row(&j, "conditions", i, a->n_gates); i++) {
+		hr_json_string(&j, "fail_on", a->gates[i].text);
+		hr_json_double(&j, "a", a->gates[i].a);
+		hr_json_double(&j, "b", a->gates[i].b);
+		hr_json_bool(&j, "failed", a->gates[i].holds);
+	}
 	hr_json_end(&j);
 	free(verdict);
 }
