@@ -85,20 +85,17 @@ static void print_json(const struct report *report)
 	hr_json_init(&j, stdout);
 	hr_json_document(&j, "headrace-doctor/1");
 	hr_json_bool(&j, "ok", !report->failed);
-	hr_json_array(&j, "checks");
-	for (const struct row *row = report->rows; row < report->rows + report->n; row++) {
+	for (size_t i = 0; hr_json_row(&j, "checks", i, report->n); i++) {
+		const struct row *row = &report->rows[i];
 		const struct hr_check *c = &row->result;
 
-		hr_json_object(&j, NULL);
 		hr_json_string(&j, "name", row->name);
-		hr_json_string(&j, "collector", row->collector[0] != '\0' ? row->collector : NULL);
+		hr_json_string(&j, "collector", hr_text_or_null(row->collector));
 		hr_json_string(&j, "what", row->what);
 		hr_json_string(&j, "health", health_names[c->health]);
 		hr_json_string(&j, "found", c->found);
-		hr_json_string(&j, "fix", c->fix[0] != '\0' ? c->fix : NULL);
-		hr_json_end(&j);
+		hr_json_string(&j, "fix", hr_text_or_null(c->fix));
 	}
-	hr_json_end(&j);
 	hr_json_end(&j);
 }
 
