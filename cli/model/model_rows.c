@@ -23,20 +23,14 @@ static void number_put(struct hr_json *j, const char *key, double value)
 		hr_json_null(j, key);
 }
 
-static void formula_put(struct hr_json *j, const struct hr_model_answer *a,
-			const struct hr_function *f)
+/* Puts the parts of a function: its coefficients, and the terms of each product. */
+static void function_put(struct hr_json *j, const struct hr_model_answer *a,
+			 const struct hr_function *f)
 {
 	char formula[FORMULA_BYTES];
 
 	hr_function_text(f, a->names, 6, formula, sizeof(formula));
 	hr_json_string(j, "formula", formula);
-}
-
-/* Puts the parts of a function: its coefficients, and the terms of each product. */
-static void function_put(struct hr_json *j, const struct hr_model_answer *a,
-			 const struct hr_function *f)
-{
-	formula_put(j, a, f);
 	hr_json_array(j, "coefficients");
 	for (unsigned i = 0; i <= f->form.n_products; i++)
 		number_put(j, NULL, f->coefficients[i]);
@@ -83,15 +77,11 @@ static void forecast_put(struct hr_json *j, const struct hr_model_answer *a)
 	number_put(j, "noise", f->noise);
 	hr_json_bool(j, "misfit", f->misfit);
 	hr_json_uint(j, "forms_that_fit", f->n_equal);
-	hr_json_array(j, "forms");
-	for (size_t i = 0; i < f->n; i++) {
-		hr_json_object(j, NULL);
+	for (size_t i = 0; hr_json_row(j, "forms", i, f->n); i++) {
 		function_put(j, a, &f->candidates[i].function);
 		hr_json_double(j, "probability", f->candidates[i].probability);
 		number_put(j, "predicted", f->candidates[i].predicted);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
 }
 
 static void point_put(struct hr_json *j, const struct hr_model_answers *all,
@@ -103,7 +93,6 @@ static void point_put(struct hr_json *j, const struct hr_model_answers *all,
 	    hr_scaling_at(s->mean, s->x[0], base->mean, base->x[0], all->cores);
 	double median = hr_model_sample_median(s);
 
-	hr_json_object(j, NULL);
 	at_put(j, a, s->x);
 	number_put(j, "measured", s->mean);
 	number_put(j, "formula", hr_function_value(&a->model.function, s->x));
@@ -118,7 +107,6 @@ static void point_put(struct hr_json *j, const struct hr_model_answers *all,
 		number_put(j, "efficiency_percent", scaling.efficiency);
 		number_put(j, "cost", scaling.cost);
 	}
-	hr_json_end(j);
 }
 
 static void answer_put(struct hr_json *j, const struct hr_model_answers *all,
@@ -126,7 +114,6 @@ static void answer_put(struct hr_json *j, const struct hr_model_answers *all,
 {
 	double limit = hr_outliers_limit(&a->samples);
 
-	hr_json_object(j, NULL);
 	hr_json_path(j, "region", a->series->region, strlen(a->series->region));
 	hr_json_path(j, "metric", a->series->metric, strlen(a->series->metric));
 	function_put(j, a, &a->model.function);
@@ -134,11 +121,8 @@ static void answer_put(struct hr_json *j, const struct hr_model_answers *all,
 	number_put(j, "smape", a->model.smape);
 	number_put(j, "rss", a->model.rss);
 	forecast_put(j, a);
-	hr_json_array(j, "points");
-	for (size_t i = 0; i < a->samples.n; i++)
+	for (size_t i = 0; hr_json_row(j, "points", i, a->samples.n); i++)
 		point_put(j, all, a, &a->samples.list[i], limit);
-	hr_json_end(j);
-	hr_json_end(j);
 }
 
 void hr_model_print_json(const struct hr_model_answers *a, FILE *out)
@@ -147,10 +131,8 @@ void hr_model_print_json(const struct hr_model_answers *a, FILE *out)
 
 	hr_json_init(&j, out);
 	hr_json_document(&j, "headrace-model/1");
-	hr_json_array(&j, "models");
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; hr_json_row(&j, "models", i, a->n); i++)
 		answer_put(&j, a, &a->list[i]);
-	hr_json_end(&j);
 	hr_json_end(&j);
 }
 
