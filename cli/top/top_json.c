@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints an update as JSON. Scripts rely on the keys, which docs/top.md documents. */
+#include <math.h>
+
 #include "common/live_rows.h"
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "common/text.h"
-
-static void put_text(struct hr_json *j, const char *key, const char *text)
-{
-	hr_json_string(j, key, text[0] != '\0' ? text : NULL);
-}
+#include "proto/abi.h"
 
 static void put_path(struct hr_json *j, const char *key, const ProtobufCBinaryData *path)
 {
@@ -33,23 +31,14 @@ static void put_sums(struct hr_json *j, const struct hr_top_sum *all, const stru
 
 	hr_json_uint(j, "ops", all->ops);
 	hr_json_uint(j, "bytes", all->bytes);
-	if (files)
-		hr_json_null(j, "errors");
-	else
-		hr_json_uint(j, "errors", all->errors);
+	hr_json_uint_if(j, "errors", !files, all->errors);
 	hr_json_uint(j, "dur_ns", all->dur_ns);
 	hr_json_uint(j, "max_ns", all->max_ns);
 	hr_json_double(j, "ops_per_s", (double)now->ops / s);
 	hr_json_double(j, "bytes_per_s", (double)now->bytes / s);
 	hr_json_double(j, "in_io", (double)now->dur_ns / 1e9 / s);
-	if (now->ops)
-		hr_json_uint(j, "mean_ns", now->dur_ns / now->ops);
-	else
-		hr_json_null(j, "mean_ns");
-	if (p99)
-		hr_json_uint(j, "p99_ns", p99);
-	else
-		hr_json_null(j, "p99_ns");
+	hr_json_uint_if(j, "mean_ns", now->ops > 0, now->ops > 0 ? now->dur_ns / now->ops : 0);
+	hr_json_uint_if(j, "p99_ns", p99 > 0, p99);
 }
 
 /* Writes null as input wait if no process reports input waits or steps. */
@@ -58,10 +47,7 @@ static void put_waits(struct hr_json *j, const struct hr_top_sum *all, const str
 {
 	double share = hr_top_wait(now, waiters, interval_ns);
 
-	if (share < 0)
-		hr_json_null(j, "input_wait");
-	else
-		hr_json_double(j, "input_wait", share);
+	hr_json_double(j, "input_wait", share >= 0 ? share : NAN);
 	hr_json_uint(j, "input_wait_ns", all->wait_ns);
 	hr_json_uint(j, "steps", all->steps);
 	hr_json_double(j, "steps_per_s",
@@ -88,7 +74,6 @@ static void put_row(struct hr_json *j, const struct hr_top_row *r,
 {
 	const struct hr_op_info *op = hr_op_info(r->op);
 
-	hr_json_object(j, NULL);
 	switch (display->view) {
 	case HR_TOP_FILE:
 		put_path(j, "path", r->file ? &r->file->path : NULL);
@@ -112,39 +97,25 @@ static void put_row(struct hr_json *j, const struct hr_top_row *r,
 	put_sums(j, &r->all, &r->now, display->table->interval_ns, display->view == HR_TOP_FILE);
 	if (display->view <= HR_TOP_PROCESS)
 		put_waits(j, &r->all, &r->now, r->waiters, display->table->interval_ns);
-	hr_json_end(j);
-}
-
-/* UINT64_MAX, which is HR_ASKED_NONE, too: not known. */
-static void put_known(struct hr_json *j, const char *key, uint64_t value)
-{
-	if (value == UINT64_MAX)
-		hr_json_null(j, key);
-	else
-		hr_json_uint(j, key, value);
 }
 
 static void put_in_flight(struct hr_json *j, const Headrace__LiveJob *m)
 {
-	hr_json_array(j, "in_flight");
-	for (size_t i = 0; i < m->n_in_flight; i++) {
+	for (size_t i = 0; hr_json_row(j, "in_flight", i, m->n_in_flight); i++) {
 		const Headrace__LiveInFlight *f = m->in_flight[i];
 		const Headrace__LiveProcess *p = hr_live_process(m, f->proc);
 		const Headrace__LiveFile *file = hr_live_file(m, f->file);
 
-		hr_json_object(j, NULL);
 		hr_json_plus1(j, "rank", p ? p->rank_plus1 : 0);
 		hr_json_plus1(j, "worker", p ? p->worker_plus1 : 0);
-		put_known(j, "pid", p ? p->pid : UINT64_MAX);
+		hr_json_uint_if(j, "pid", p != NULL, p ? p->pid : 0);
 		hr_json_uint(j, "tid", f->tid);
 		hr_json_string(j, "op", hr_op_info((uint16_t)f->op)->name);
 		put_path(j, "path", file ? &file->path : NULL);
-		put_known(j, "fd", f->fd >= 0 ? (uint64_t)f->fd : UINT64_MAX);
-		put_known(j, "asked_bytes", f->asked);
+		hr_json_uint_if(j, "fd", f->fd >= 0, (uint64_t)f->fd);
+		hr_json_uint_if(j, "asked_bytes", f->asked != HR_ASKED_NONE, f->asked);
 		hr_json_uint(j, "dur_ns", m->boot_ns - f->since_ns);
-		hr_json_end(j);
 	}
-	hr_json_end(j);
 }
 
 void hr_top_json(FILE *out, const struct hr_top_display *display)
@@ -158,7 +129,7 @@ void hr_top_json(FILE *out, const struct hr_top_display *display)
 	hr_json_document(&j, "headrace-top/1");
 	hr_json_string(&j, "job", m->job);
 	hr_json_uint(&j, "attempt", m->attempt);
-	hr_json_string(&j, "name", m->name[0] ? m->name : NULL);
+	hr_json_string(&j, "name", hr_text_or_null(m->name));
 	hr_json_string(&j, "node", m->node);
 	hr_json_uint(&j, "uid", m->uid);
 	hr_json_string(&j, "level", m->level);
@@ -170,8 +141,8 @@ void hr_top_json(FILE *out, const struct hr_top_display *display)
 	hr_json_uint(&j, "processes_total", m->processes_total);
 	hr_json_uint(&j, "ranks", t->ranks);
 	hr_json_uint(&j, "lost", m->lost);
-	put_text(&j, "loss", display->finding.loss);
-	put_text(&j, "action", display->finding.action);
+	hr_json_string(&j, "loss", hr_text_or_null(display->finding.loss));
+	hr_json_string(&j, "action", hr_text_or_null(display->finding.action));
 	hr_json_uint(&j, "refused", m->refused);
 	hr_json_bool(&j, "cut",
 		     m->rows_cut || m->processes_cut || m->files_cut || m->in_flight_cut);
@@ -181,10 +152,8 @@ void hr_top_json(FILE *out, const struct hr_top_display *display)
 	hr_json_end(&j);
 	hr_json_string(&j, "by", hr_top_view_names[display->view]);
 	hr_json_string(&j, "sort", hr_top_sort_names[display->sort]);
-	hr_json_array(&j, "rows");
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; hr_json_row(&j, "rows", i, t->n); i++)
 		put_row(&j, &t->rows[i], display);
-	hr_json_end(&j);
 	put_in_flight(&j, m);
 	hr_json_end(&j);
 	fflush(out);
