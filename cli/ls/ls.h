@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "cli/stores.h"
 
@@ -31,8 +30,5 @@ struct hr_ls_row {
  */
 void hr_ls_read(const struct hr_found_store *store, uint64_t *events_left, struct hr_ls_row *ret);
 void hr_ls_row_done(struct hr_ls_row *row);
-
-/* `width`: columns of the terminal; 0: do not shorten texts. */
-void hr_ls_table(const struct hr_ls_row *rows, size_t n, unsigned width, FILE *out);
 
 #endif
