@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* headrace status - shows the jobs of this node's service, and the caller's own runs. */
 #include <inttypes.h>
+#include <math.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/fleet/fleet.h"
-#include "cli/sheet.h"
+#include "cli/table.h"
 #include "cli/run/runs.h"
 #include "cli/service/service_link.h"
 #include "common/array.h"
@@ -101,18 +102,6 @@ static int overall_status(const struct status_view *s)
 	return s->node && s->node->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
 }
 
-/* Returns the user's name, or the number of a user without a name. */
-static const char *user_name(uint32_t uid, char *ret, size_t bytes)
-{
-	const struct passwd *user = getpwuid(uid); // NOLINT(concurrency-mt-unsafe): one thread
-
-	if (user)
-		snprintf(ret, bytes, "%s", user->pw_name);
-	else
-		snprintf(ret, bytes, "%u", uid);
-	return ret;
-}
-
 /* Prints the details of a job that are not in the table, each on its own line. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
@@ -139,7 +128,7 @@ static void print_job_details(const Headrace__JobStatus *j)
 			      hr_text_duration(j->unsent_ms * 1000000).s);
 }
 
-enum status_column {
+enum {
 	COLUMN_JOB,
 	COLUMN_USER,
 	COLUMN_STATE,
@@ -156,31 +145,23 @@ enum status_column {
 };
 
 #define JOB_CELLS     32u
+#define STATE_CELLS   16u
 #define PROGRAM_CELLS 20u
-#define INTO_LEAST    16u
-#define CELL_BYTES    (4 * 4096 + 1)
 
-static const struct {
-	const char *title;
-	bool number; /* the column is aligned to the right */
-} status_columns[STATUS_COLUMNS] = {
-    [COLUMN_JOB] = {"JOB", false},	   [COLUMN_USER] = {"USER", false},
-    [COLUMN_STATE] = {"STATE", false},	   [COLUMN_LEVEL] = {"LEVEL", false},
-    [COLUMN_SINCE] = {"SINCE", true},	   [COLUMN_PROCESSES] = {"PROCS", true},
-    [COLUMN_WAITING] = {"WAITING", true},  [COLUMN_STEPS] = {"STEPS/S", true},
-    [COLUMN_BYTES] = {"I/O", true},	   [COLUMN_LOST] = {"LOST", true},
-    [COLUMN_PROGRAM] = {"PROGRAM", false}, [COLUMN_INTO] = {"INTO", false},
+static const struct hr_table_column status_columns[STATUS_COLUMNS] = {
+    [COLUMN_JOB] = {.title = "JOB"},
+    [COLUMN_USER] = {.title = "USER"},
+    [COLUMN_STATE] = {.title = "STATE"},
+    [COLUMN_SINCE] = {.title = "SINCE", .number = true, .leaves = 3},
+    [COLUMN_LEVEL] = {.title = "LEVEL", .leaves = 5},
+    [COLUMN_PROCESSES] = {.title = "PROCS", .number = true},
+    [COLUMN_WAITING] = {.title = "WAITING", .number = true},
+    [COLUMN_STEPS] = {.title = "STEPS/S", .number = true, .leaves = 2},
+    [COLUMN_BYTES] = {.title = "I/O", .number = true},
+    [COLUMN_LOST] = {.title = "LOST", .number = true},
+    [COLUMN_PROGRAM] = {.title = "PROGRAM", .leaves = 4},
+    [COLUMN_INTO] = {.title = "INTO", .path = true, .least = 16, .leaves = 1},
 };
-
-static void put_name(char *cell, const char *name, unsigned cells)
-{
-	char *escaped = hr_text_escaped(name, strlen(name));
-
-	if (escaped == NULL)
-		return;
-	hr_text_path_short(cell, CELL_BYTES, escaped, NULL, cells);
-	free(escaped);
-}
 
 /* Returns the time without milliseconds, so that the column is easy to read. */
 static struct hr_human since(uint64_t ms)
@@ -194,150 +175,63 @@ static struct hr_human since(uint64_t ms)
 	return h;
 }
 
-/* Sets the text of a cell, perhaps "". On a terminal, paths take at most `cells`. */
-static void set_cell(const struct hr_sheet *sheet, const struct job_row *row,
-		     enum status_column column, unsigned cells, char *cell)
+/* Sets the user's name, or the number of a user without a name. */
+static void set_user(struct hr_table *t, size_t i, uint32_t uid)
+{
+	const struct passwd *user = getpwuid(uid); // NOLINT(concurrency-mt-unsafe): one thread
+
+	if (user)
+		hr_table_set(t, i, COLUMN_USER, "%s", user->pw_name);
+	else
+		hr_table_set(t, i, COLUMN_USER, "%u", uid);
+}
+
+/* Sets the cells of a job. Paths are relative to `folder`. */
+static void set_row(struct hr_table *t, size_t i, const struct job_row *row, const char *folder)
 {
 	const Headrace__JobStatus *j = row->j;
-	const char *into = j->collectors[0] != '\0' ? j->collectors : j->store;
-	char path[CELL_BYTES];
 
-	cell[0] = '\0';
-	switch (column) {
-	case COLUMN_JOB:
-		put_name(cell, j->id, JOB_CELLS);
-		break;
-	case COLUMN_USER:
-		if (j->uid != geteuid())
-			user_name(j->uid, cell, 64);
-		break;
-	case COLUMN_STATE:
-		put_name(cell, j->state, 16);
-		break;
-	case COLUMN_SINCE:
-		if (j->since_ms > 0)
-			snprintf(cell, CELL_BYTES, "%s", since(j->since_ms).s);
-		break;
-	case COLUMN_LEVEL:
-		if (j->level != HR_LEVEL_TRACE)
-			put_name(cell, hr_level_name(j->level), 16);
-		break;
-	case COLUMN_PROCESSES:
-		snprintf(cell, CELL_BYTES, "%u", j->processes);
-		break;
-	case COLUMN_WAITING:
-		if (j->has_input_wait)
-			snprintf(cell, CELL_BYTES, "%.0f %%", (double)j->input_wait / 10);
-		break;
-	case COLUMN_STEPS:
-		if (j->steps > 0)
-			snprintf(cell, CELL_BYTES, "%.1f", (double)j->steps_per_ks / 1000);
-		break;
-	case COLUMN_BYTES:
-		snprintf(cell, CELL_BYTES, "%s/s", hr_text_size(j->bytes_per_s).s);
-		break;
-	case COLUMN_LOST:
-		snprintf(cell, CELL_BYTES, "%s", hr_text_count(j->lost + j->refused).s);
-		break;
-	case COLUMN_PROGRAM:
-		put_name(cell, j->name, PROGRAM_CELLS);
-		break;
-	default:
-		if (row->run &&
-		    hr_text_escape(path, sizeof(path), into, strlen(into)) < sizeof(path))
-			hr_sheet_path(sheet, cell, CELL_BYTES, path, cells);
-		break;
-	}
-}
-
-/* Makes the table `room` wide: shortens the last column, then removes `dispensable` columns. */
-static void narrow(unsigned *widths, unsigned used, unsigned room)
-{
-	static const enum status_column dispensable[] = {COLUMN_INTO, COLUMN_STEPS, COLUMN_SINCE,
-							 COLUMN_PROGRAM, COLUMN_LEVEL};
-	unsigned into = widths[COLUMN_INTO];
-
-	if (used > room && into > INTO_LEAST) {
-		widths[COLUMN_INTO] =
-		    room + into > used + INTO_LEAST ? room + into - used : INTO_LEAST;
-		used -= into - widths[COLUMN_INTO];
-	}
-	for (size_t i = 0; i < sizeof(dispensable) / sizeof(dispensable[0]) && used > room; i++) {
-		unsigned *width = &widths[dispensable[i]];
-
-		used -= *width > 0 ? *width + 2 : 0;
-		*width = 0;
-	}
-}
-
-/* Sets the width of each column; 0: the column is empty, or does not fit. */
-static void find_widths(const struct hr_sheet *sheet, const struct status_view *s, unsigned *widths)
-{
-	char cell[CELL_BYTES];
-	unsigned used = 0;
-
-	for (unsigned c = 0; c < STATUS_COLUMNS; c++) {
-		unsigned most = 0;
-
-		for (size_t i = 0; i < s->n; i++) {
-			size_t cells;
-
-			set_cell(sheet, &s->jobs[i], c, CELL_BYTES / 4, cell);
-			cells = hr_text_cells(cell);
-			most = cells > most ? (unsigned)cells : most;
-		}
-		if (most > 0 && most < strlen(status_columns[c].title))
-			most = (unsigned)strlen(status_columns[c].title);
-		widths[c] = most;
-		used += most > 0 ? most + 2 : 0;
-	}
-	if (sheet->columns > 0)
-		narrow(widths, used - 2, hr_sheet_width(sheet));
-}
-
-static void put_cell(struct hr_sheet *sheet, enum status_column column, unsigned width,
-		     enum hr_style style, const char *text)
-{
-	int blank = (int)width - (int)hr_text_cells(text);
-	bool last = column == COLUMN_INTO;
-
-	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%*s", status_columns[column].number ? blank : 0, "");
-	hr_sheet_put(sheet, style, "%s", text);
-	if (!last)
-		hr_sheet_put(sheet, HR_STYLE_PLAIN, "%*s",
-			     (status_columns[column].number ? 0 : blank) + 2, "");
-}
-
-static enum hr_style style_of(const struct job_row *row, enum status_column column)
-{
-	if (column == COLUMN_WAITING && row->j->input_wait >= 200)
-		return HR_STYLE_WARN;
-	if (column == COLUMN_LOST && row->j->lost + row->j->refused > 0)
-		return HR_STYLE_BAD;
-	return HR_STYLE_PLAIN;
+	hr_table_name(t, i, COLUMN_JOB, j->id, NULL, JOB_CELLS);
+	if (j->uid != geteuid())
+		set_user(t, i, j->uid);
+	hr_table_name(t, i, COLUMN_STATE, j->state, NULL, STATE_CELLS);
+	if (j->since_ms > 0)
+		hr_table_set(t, i, COLUMN_SINCE, "%s", since(j->since_ms).s);
+	if (j->level != HR_LEVEL_TRACE)
+		hr_table_set(t, i, COLUMN_LEVEL, "%s", hr_level_name(j->level));
+	hr_table_set(t, i, COLUMN_PROCESSES, "%u", j->processes);
+	if (j->has_input_wait)
+		hr_table_set(t, i, COLUMN_WAITING, "%.0f %%", (double)j->input_wait / 10);
+	if (j->input_wait >= 200)
+		hr_table_cell(t, i, COLUMN_WAITING)->style = HR_STYLE_WARN;
+	if (j->steps > 0)
+		hr_table_set(t, i, COLUMN_STEPS, "%.1f", (double)j->steps_per_ks / 1000);
+	hr_table_set(t, i, COLUMN_BYTES, "%s/s", hr_text_size(j->bytes_per_s).s);
+	hr_table_set(t, i, COLUMN_LOST, "%s", hr_text_count(j->lost + j->refused).s);
+	if (j->lost + j->refused > 0)
+		hr_table_cell(t, i, COLUMN_LOST)->style = HR_STYLE_BAD;
+	hr_table_name(t, i, COLUMN_PROGRAM, j->name, NULL, PROGRAM_CELLS);
+	if (row->run)
+		hr_table_name(t, i, COLUMN_INTO,
+			      j->collectors[0] != '\0' ? j->collectors : j->store, folder,
+			      SIZE_MAX);
 }
 
 static void print_jobs(struct hr_sheet *sheet, const struct status_view *s)
 {
-	unsigned widths[STATUS_COLUMNS];
-	char cell[CELL_BYTES];
+	struct hr_table t;
 
-	find_widths(sheet, s, widths);
-	for (unsigned c = 0; c < STATUS_COLUMNS; c++)
-		if (widths[c] > 0)
-			put_cell(sheet, c, widths[c], HR_STYLE_BOLD, status_columns[c].title);
-	hr_sheet_end(sheet);
+	if (!hr_table_init(&t, status_columns, STATUS_COLUMNS, s->n))
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		set_row(&t, i + 1, &s->jobs[i], sheet->folder);
+	hr_table_fit(&t, sheet->columns);
+	hr_table_print(&t, 0, "", sheet);
 	for (size_t i = 0; i < s->n; i++) {
-		for (unsigned c = 0; c < STATUS_COLUMNS; c++) {
-			if (widths[c] == 0)
-				continue;
-			set_cell(sheet, &s->jobs[i], c, widths[c], cell);
-			put_cell(sheet, c, widths[c], style_of(&s->jobs[i], c),
-				 cell[0] != '\0' || c == COLUMN_INTO ? cell : "-");
-		}
-		hr_sheet_end(sheet);
+		hr_table_print(&t, i + 1, "-", sheet);
 		print_job_details(s->jobs[i].j);
 	}
+	hr_table_done(&t);
 	hr_sheet_put(sheet, HR_STYLE_PLAIN, "more: headrace top%s", s->n > 1 ? " JOB" : "");
 	hr_sheet_end(sheet);
 }
@@ -384,7 +278,6 @@ static void print_json_job(struct hr_json *j, const struct job_row *row)
 {
 	const Headrace__JobStatus *s = row->j;
 
-	hr_json_object(j, NULL);
 	hr_json_string(j, "job", s->id);
 	hr_json_string(j, "name", hr_text_or_null(s->name));
 	hr_json_bool(j, "run", row->run);
@@ -406,16 +299,10 @@ static void print_json_job(struct hr_json *j, const struct job_row *row)
 	hr_json_int(j, "bytes", (int64_t)s->bytes_moved);
 	hr_json_int(j, "bytes_per_s", (int64_t)s->bytes_per_s);
 	hr_json_int(j, "lost", (int64_t)s->lost);
-	if (s->has_input_wait)
-		hr_json_double(j, "input_wait", (double)s->input_wait / 1000);
-	else
-		hr_json_null(j, "input_wait");
+	hr_json_double(j, "input_wait", s->has_input_wait ? (double)s->input_wait / 1000 : NAN);
 	hr_json_int(j, "steps", (int64_t)s->steps);
 	hr_json_double(j, "steps_per_s", (double)s->steps_per_ks / 1000);
-	if (s->since_ms > 0)
-		hr_json_double(j, "since_s", (double)s->since_ms / 1000);
-	else
-		hr_json_null(j, "since_s");
+	hr_json_double(j, "since_s", s->since_ms > 0 ? (double)s->since_ms / 1000 : NAN);
 	hr_json_int(j, "kernel_ops", (int64_t)s->kernel_ops);
 	hr_json_int(j, "kernel_added", (int64_t)s->kernel_added);
 	hr_json_int(j, "kernel_lost", (int64_t)s->kernel_lost);
@@ -426,7 +313,6 @@ static void print_json_job(struct hr_json *j, const struct job_row *row)
 	hr_json_string(j, "collector", s->connected ? s->collector : NULL);
 	hr_json_int(j, "unsent_frames", (int64_t)s->unsent_frames);
 	hr_json_double(j, "unsent_s", (double)s->unsent_ms / 1000);
-	hr_json_end(j);
 }
 
 static void print_json(const struct status_view *s, int verdict)
@@ -450,10 +336,8 @@ static void print_json(const struct status_view *s, int verdict)
 	hr_json_int(&j, "refused", (int64_t)node->refused);
 	hr_json_int(&j, "limited", (int64_t)node->limited);
 	hr_json_int(&j, "unplaced", (int64_t)node->unplaced);
-	hr_json_array(&j, "jobs");
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; hr_json_row(&j, "jobs", i, s->n); i++)
 		print_json_job(&j, &s->jobs[i]);
-	hr_json_end(&j);
 	hr_json_end(&j);
 }
 
