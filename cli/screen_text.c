@@ -5,8 +5,7 @@
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "common/text.h"
+#include <time.h>
 
 void hr_screen_text_put(struct hr_screen_text *t, const char *bytes, size_t n)
 {
@@ -116,4 +115,15 @@ void hr_screen_text_fit(struct hr_screen_text *t, const char *text, unsigned cel
 
 	for (; padded && used < cells; used++)
 		hr_screen_text_put(t, " ", 1);
+}
+
+struct hr_human hr_screen_clock(uint64_t real_ns)
+{
+	time_t now = (time_t)(real_ns / 1000000000);
+	struct tm local;
+	struct hr_human h = {""};
+
+	if (localtime_r(&now, &local) != NULL)
+		(void)strftime(h.s, sizeof(h.s), "%H:%M:%S", &local);
+	return h;
 }

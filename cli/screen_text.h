@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/text.h"
+
 /* A growing text. `failed`: a part is missing, because memory was short. */
 struct hr_screen_text {
 	char *s;
@@ -29,5 +31,8 @@ enum hr_screen_cut { HR_SCREEN_CUT_END, HR_SCREEN_CUT_BEGIN };
  */
 void hr_screen_text_fit(struct hr_screen_text *t, const char *text, unsigned cells,
 			enum hr_screen_cut cut, bool padded);
+
+/* Returns a time of the wall clock, for example "23:22:05", in the local time zone. */
+struct hr_human hr_screen_clock(uint64_t real_ns);
 
 #endif

@@ -2,7 +2,6 @@
 /* Prints the answer as text: totals, a table of jobs, a table of mounts. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/fleet/fleet.h"
 #include "cli/screen_text.h"
@@ -85,14 +84,9 @@ static const char *plural(uint64_t n)
 static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
 {
 	const Headrace__Fleet *f = d->fleet;
-	time_t now = (time_t)(f->real_ns / 1000000000);
-	struct tm local = {0};
-	char clock[16] = "";
 
-	localtime_r(&now, &local);
-	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
-	fprintf(p->out, "%s %s: %u running job%s", clock, d->collector, f->jobs_total,
-		plural(f->jobs_total));
+	fprintf(p->out, "%s %s: %u running job%s", hr_screen_clock(f->real_ns).s, d->collector,
+		f->jobs_total, plural(f->jobs_total));
 	if (f->nodes > 0)
 		fprintf(p->out, "; %u node%s connected", f->nodes, plural(f->nodes));
 	end_line(p);

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/sheet.h"
@@ -120,105 +119,80 @@ static void row_label(const struct hr_top_row *row, enum hr_top_view view, char 
 
 /* ---- numbers ---- */
 
-static double seconds(const struct hr_top_table *t)
-{
-	return t->interval_ns ? (double)t->interval_ns / 1e9 : 1;
-}
+enum top_number {
+	TOP_WAIT, /* shown only if the table has waiters */
+	TOP_IN_IO,
+	TOP_OPS,
+	TOP_BYTES,
+	TOP_MEAN,
+	TOP_P99,
+	TOP_LONGEST,
+	TOP_ALL_TIME,
+	TOP_ALL_BYTES,
+	TOP_ERRORS,
+	TOP_COLUMNS,
+	TOP_STEPS = TOP_COLUMNS /* no column */
+};
 
-static struct hr_human nothing(void)
-{
-	return (struct hr_human){"-"};
-}
-
-static struct hr_human in_io(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	return hr_text_decimal((double)r->now.dur_ns / 1e9 / seconds(t));
-}
-
-static struct hr_human ops(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	return hr_text_decimal((double)r->now.ops / seconds(t));
-}
-
-static struct hr_human bytes(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	return hr_text_size((uint64_t)((double)r->now.bytes / seconds(t)));
-}
-
-static struct hr_human mean(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	(void)t;
-	return r->now.ops ? hr_text_duration(r->now.dur_ns / r->now.ops) : nothing();
-}
-
-static struct hr_human p99(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	uint64_t ns = hr_top_quantile(&r->now, 0.99);
-
-	(void)t;
-	return ns ? hr_text_duration(ns) : nothing();
-}
-
-static struct hr_human longest(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	(void)t;
-	return r->all.max_ns ? hr_text_duration(r->all.max_ns) : nothing();
-}
-
-static struct hr_human errors(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	(void)t;
-	return hr_text_count(r->all.errors);
-}
-
-static struct hr_human all_bytes(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	(void)t;
-	return hr_text_size(r->all.bytes);
-}
-
-static struct hr_human all_time(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	(void)t;
-	return hr_text_duration(r->all.dur_ns);
-}
-
-static struct hr_human wait(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	double share = hr_top_wait(&r->now, r->waiters, t->interval_ns);
-	struct hr_human h;
-
-	if (share < 0)
-		return nothing();
-	snprintf(h.s, sizeof(h.s), "%.0f %%", share * 100);
-	return h;
-}
-
-static struct hr_human steps(const struct hr_top_row *r, const struct hr_top_table *t)
-{
-	return hr_text_decimal((double)r->now.steps / seconds(t));
-}
-
-static const struct top_column {
+static const struct {
 	const char *title;
 	int width;
 	unsigned from; /* smallest width of the terminal with this column */
-	struct hr_human (*value)(const struct hr_top_row *r, const struct hr_top_table *t);
-	bool extra; /* shown only with --all-columns */
-} columns_table[] = {
-    {"WAIT", 6, 0, wait, false}, /* shown only if the table has waiters */
-    {"IN I/O", 7, 0, in_io, false},	   {"OPS/S", 9, 36, ops, false},
-    {"BYTES/S", 10, 48, bytes, false},	   {"MEAN", 10, 64, mean, false},
-    {"P99", 10, 78, p99, false},	   {"LONGEST", 10, 100, longest, true},
-    {"ALL TIME", 10, 116, all_time, true}, {"ALL BYTES", 10, 130, all_bytes, true},
-    {"ERRORS", 8, 144, errors, true},
+	bool extra;    /* shown only with --all-columns */
+} top_columns[TOP_COLUMNS] = {
+    [TOP_WAIT] = {"WAIT", 6, 0, false},
+    [TOP_IN_IO] = {"IN I/O", 7, 0, false},
+    [TOP_OPS] = {"OPS/S", 9, 36, false},
+    [TOP_BYTES] = {"BYTES/S", 10, 48, false},
+    [TOP_MEAN] = {"MEAN", 10, 64, false},
+    [TOP_P99] = {"P99", 10, 78, false},
+    [TOP_LONGEST] = {"LONGEST", 10, 100, true},
+    [TOP_ALL_TIME] = {"ALL TIME", 10, 116, true},
+    [TOP_ALL_BYTES] = {"ALL BYTES", 10, 130, true},
+    [TOP_ERRORS] = {"ERRORS", 8, 144, true},
 };
-#define COLUMNS (sizeof(columns_table) / sizeof(columns_table[0]))
 
-static bool has_room(const struct top_column *c, unsigned columns, const struct hr_top_display *k)
+/* Returns a number of the row; "-": it is not known. */
+static struct hr_human number(enum top_number what, const struct hr_top_row *r,
+			      const struct hr_top_table *t)
 {
-	return columns >= c->from && (c->value != wait || k->table->waiters) &&
-	       (!c->extra || k->all_columns);
+	double s = t->interval_ns ? (double)t->interval_ns / 1e9 : 1;
+	double share = hr_top_wait(&r->now, r->waiters, t->interval_ns);
+	uint64_t p99 = hr_top_quantile(&r->now, 0.99);
+	struct hr_human h = {"-"};
+
+	switch (what) {
+	case TOP_WAIT:
+		if (share >= 0)
+			snprintf(h.s, sizeof(h.s), "%.0f %%", share * 100);
+		return h;
+	case TOP_IN_IO:
+		return hr_text_decimal((double)r->now.dur_ns / 1e9 / s);
+	case TOP_OPS:
+		return hr_text_decimal((double)r->now.ops / s);
+	case TOP_STEPS:
+		return hr_text_decimal((double)r->now.steps / s);
+	case TOP_BYTES:
+		return hr_text_size((uint64_t)((double)r->now.bytes / s));
+	case TOP_MEAN:
+		return r->now.ops ? hr_text_duration(r->now.dur_ns / r->now.ops) : h;
+	case TOP_P99:
+		return p99 ? hr_text_duration(p99) : h;
+	case TOP_LONGEST:
+		return r->all.max_ns ? hr_text_duration(r->all.max_ns) : h;
+	case TOP_ALL_TIME:
+		return hr_text_duration(r->all.dur_ns);
+	case TOP_ALL_BYTES:
+		return hr_text_size(r->all.bytes);
+	default:
+		return hr_text_count(r->all.errors);
+	}
+}
+
+static bool has_room(enum top_number column, unsigned columns, const struct hr_top_display *k)
+{
+	return columns >= top_columns[column].from && (column != TOP_WAIT || k->table->waiters) &&
+	       (!top_columns[column].extra || k->all_columns);
 }
 
 /* ---- output as a screen and as lines ---- */
@@ -286,12 +260,9 @@ static void put_state(struct page *p, const struct hr_top_display *k)
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;
 	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
-	char text[512], label[LABEL_BYTES], clock[16], ranks[32] = "", rate[64] = "";
-	time_t now = (time_t)(m->real_ns / 1000000000);
-	struct tm local;
+	char text[512], label[LABEL_BYTES], clock[40], ranks[32] = "", rate[64] = "";
 
-	localtime_r(&now, &local);
-	strftime(clock, sizeof(clock), " %H:%M:%S", &local);
+	snprintf(clock, sizeof(clock), " %s", hr_screen_clock(m->real_ns).s);
 	snprintf(label, sizeof(label), "%s%s%s%s  %s %s on %s, level %s", m->job,
 		 m->name[0] ? " (" : "", m->name, m->name[0] ? ")" : "",
 		 m->whole ? "running for" : "headraced restarted, recorded again for",
@@ -300,10 +271,11 @@ static void put_state(struct page *p, const struct hr_top_display *k)
 	if (t->ranks)
 		snprintf(ranks, sizeof(ranks), ", %u rank%s", t->ranks, t->ranks == 1 ? "" : "s");
 	if (t->waiters)
-		snprintf(rate, sizeof(rate), "%s steps/s, ", steps(&all, t).s);
+		snprintf(rate, sizeof(rate), "%s steps/s, ", number(TOP_STEPS, &all, t).s);
 	snprintf(text, sizeof(text), "%u process%s%s: %s%s/s, %s ops/s, %s lost%s", t->processes,
-		 t->processes == 1 ? "" : "es", ranks, rate, bytes(&all, t).s, ops(&all, t).s,
-		 hr_text_count(m->lost).s, m->refused ? "; some processes were refused" : "");
+		 t->processes == 1 ? "" : "es", ranks, rate, number(TOP_BYTES, &all, t).s,
+		 number(TOP_OPS, &all, t).s, hr_text_count(m->lost).s,
+		 m->refused ? "; some processes were refused" : "");
 	put_line(p, m->lost > 0 || m->refused > 0 ? colour("\033[31m") : "", text);
 }
 
@@ -322,8 +294,8 @@ static void put_waits(struct page *p, const struct hr_top_display *k)
 		history[i] = "_.:|"[(part >= 0.05) + (part >= 0.33) + (part >= 0.66)];
 	}
 	history[k->n_waits] = '\0';
-	snprintf(text, sizeof(text), "WAITING FOR DATA %6s [%s]", wait(&all, k->table).s,
-		 hr_text_bar(share, 30).s);
+	snprintf(text, sizeof(text), "WAITING FOR DATA %6s [%s]",
+		 number(TOP_WAIT, &all, k->table).s, hr_text_bar(share, 30).s);
 	put_line(p, share >= 0.2 ? colour("\033[33m") : "", text);
 	if (k->n_waits > 1) {
 		snprintf(text, sizeof(text), "  last %s: %s",
@@ -355,21 +327,21 @@ static void put_table(struct page *p, const struct hr_top_display *k, unsigned m
 	char right[256], label[LABEL_BYTES];
 	size_t at = 0;
 
-	for (size_t i = 0; i < COLUMNS; i++)
-		if (has_room(&columns_table[i], p->columns, k))
+	for (enum top_number c = 0; c < TOP_COLUMNS; c++)
+		if (has_room(c, p->columns, k))
 			at = top_lines_append(right, sizeof(right), at, " %*s",
-					      columns_table[i].width, columns_table[i].title);
+					      top_columns[c].width, top_columns[c].title);
 	snprintf(label, sizeof(label), "%s", hr_top_view_names[k->view]);
 	put_row(p, "\033[7m", label, right, HR_SCREEN_CUT_END);
 	for (size_t i = 0; i < k->table->n && i + 1 < most; i++) {
 		const struct hr_top_row *r = &k->table->rows[i];
 
 		at = 0;
-		for (size_t c = 0; c < COLUMNS; c++)
-			if (has_room(&columns_table[c], p->columns, k))
+		for (enum top_number c = 0; c < TOP_COLUMNS; c++)
+			if (has_room(c, p->columns, k))
 				at = top_lines_append(right, sizeof(right), at, " %*s",
-						      columns_table[c].width,
-						      columns_table[c].value(r, k->table).s);
+						      top_columns[c].width,
+						      number(c, r, k->table).s);
 		row_label(r, k->view, label, sizeof(label));
 		put_row(p, "", label, right,
 			k->view == HR_TOP_FILE ? HR_SCREEN_CUT_BEGIN : HR_SCREEN_CUT_END);
@@ -482,19 +454,18 @@ void hr_top_print(FILE *out, const struct hr_top_display *k)
 	const Headrace__LiveJob *m = k->job;
 	const struct hr_top_table *t = k->table;
 	const struct hr_top_row all = {.now = t->now, .waiters = t->waiters};
-	char label[LABEL_BYTES], clock[16];
-	time_t now = (time_t)(m->real_ns / 1000000000);
-	struct tm local;
+	const struct hr_human now = hr_screen_clock(m->real_ns);
+	const char *clock = now.s;
+	char label[LABEL_BYTES];
 
-	localtime_r(&now, &local);
-	strftime(clock, sizeof(clock), "%H:%M:%S", &local);
 	fprintf(out, "%s job ", clock);
 	print_escaped(out, m->job);
 	fprintf(out, ": %u process%s, ", t->processes, t->processes == 1 ? "" : "es");
 	if (t->waiters)
-		fprintf(out, "%s input wait, %s steps/s, ", wait(&all, t).s, steps(&all, t).s);
-	fprintf(out, "%s in I/O, %s ops/s, %s/s, %s lost\n", in_io(&all, t).s, ops(&all, t).s,
-		bytes(&all, t).s, hr_text_count(m->lost).s);
+		fprintf(out, "%s input wait, %s steps/s, ", number(TOP_WAIT, &all, t).s,
+			number(TOP_STEPS, &all, t).s);
+	fprintf(out, "%s in I/O, %s ops/s, %s/s, %s lost\n", number(TOP_IN_IO, &all, t).s,
+		number(TOP_OPS, &all, t).s, number(TOP_BYTES, &all, t).s, hr_text_count(m->lost).s);
 	if (k->finding.loss[0] != '\0') {
 		fprintf(out, "%s   last minute: ", clock);
 		print_escaped(out, k->finding.loss);
@@ -508,9 +479,11 @@ void hr_top_print(FILE *out, const struct hr_top_display *k)
 		row_label(r, k->view, label, sizeof(label));
 		fprintf(out, "%s   ", clock);
 		if (t->waiters && k->view <= HR_TOP_PROCESS)
-			fprintf(out, "%6s input wait ", wait(r, t).s);
-		fprintf(out, "%7s in I/O %9s ops/s %10s/s  mean %10s  p99 %10s  ", in_io(r, t).s,
-			ops(r, t).s, bytes(r, t).s, mean(r, t).s, p99(r, t).s);
+			fprintf(out, "%6s input wait ", number(TOP_WAIT, r, t).s);
+		fprintf(out, "%7s in I/O %9s ops/s %10s/s  mean %10s  p99 %10s  ",
+			number(TOP_IN_IO, r, t).s, number(TOP_OPS, r, t).s,
+			number(TOP_BYTES, r, t).s, number(TOP_MEAN, r, t).s,
+			number(TOP_P99, r, t).s);
 		print_escaped(out, label);
 		putc('\n', out);
 	}
