@@ -109,7 +109,7 @@ int hr_option_next(struct hr_options *o)
 	const char *word = o->next < o->argc ? o->argv[o->next] : NULL, *rest;
 
 	o->value = NULL;
-	if (word == NULL || word[0] != '-' || word[1] == '\0')
+	if (word == NULL || word[0] != '-' || word[1] == '\0' || strncmp(word, "-- ", 3) == 0)
 		return HR_OPTION_END;
 	o->next++;
 	if (strcmp(word, "--") == 0)
@@ -144,9 +144,9 @@ int hr_option_next(struct hr_options *o)
 	return option->id == HR_OPTION_JSON ? HR_OPTION_FORMAT : option->id;
 }
 
-bool hr_option_is_json(const struct hr_options *o)
+bool hr_option_is_json(const char *format)
 {
-	return strcmp(o->value, "json") == 0;
+	return strcmp(format, "json") == 0;
 }
 
 int hr_option_wrong(const char *name, const char *expected, const char *value)

@@ -78,11 +78,11 @@ enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2, HR_OPTION_JSON = 'j', HR_OPTION_F
 
 /*
  * Returns the next option's id; HR_OPTION_END at the first operand or after `--`; HR_OPTION_BAD
- * after reporting a mistake. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE. For --format
+ * after reporting a mistake. SQL that begins with a comment (`-- `) is an operand. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE. For --format
  * and --json, returns HR_OPTION_FORMAT with a valid word as the value.
  */
 int hr_option_next(struct hr_options *o);
-bool hr_option_is_json(const struct hr_options *o);
+bool hr_option_is_json(const char *format);
 
 /* Returns whether the option needs an argument. */
 bool hr_option_needs_value(const struct hr_option *o);

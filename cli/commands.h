@@ -46,6 +46,19 @@ extern const struct hr_variable hr_variables[];
 /* Prints the help of a command on standard output. Returns EXIT_SUCCESS. */
 int hr_command_help(const char *name);
 
+/*
+ * Takes an option with its value, or an operand, which has the id HR_OPTION_END. Returns 0; after
+ * it has reported a mistake: -1, or an exit status.
+ */
+typedef int hr_argument(void *self, int id, const char *value);
+
+/*
+ * Calls `take` for the options and operands of a command, in any order. Returns true with
+ * EXIT_SUCCESS in *ret_status; or false with the exit status, after --help or a mistake.
+ */
+bool hr_arguments(int argc, char **argv, const struct hr_option *table, hr_argument *take,
+		  void *self, int *ret_status);
+
 /* Prints the man page ("man"), or completions ("bash", "zsh", "fish"). False for other texts. */
 bool hr_manual_print(const char *form);
 

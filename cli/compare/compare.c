@@ -53,20 +53,28 @@ static void take_format(struct compare_request *r, const char *name)
 			r->write = formats[i].write;
 }
 
-static bool take_gate(struct compare_request *r, const char *text)
+static int take_argument(void *self, int id, const char *value)
 {
-	if (r->n_gates == GATES) {
-		hr_report("--fail-on: more than %u conditions", GATES);
-		return false;
-	}
-	return hr_gate_parse(text, &r->gates[r->n_gates++]);
-}
+	struct compare_request *r = self;
 
-static void take_operand(struct compare_request *r, const char *operand)
-{
-	if (r->n_operands < HR_COMPARE_SIDES)
-		r->operands[r->n_operands] = operand;
-	r->n_operands++;
+	switch (id) {
+	case OPT_FAIL_ON:
+		if (r->n_gates < GATES)
+			return hr_gate_parse(value, &r->gates[r->n_gates++]) ? 0 : -1;
+		hr_report("--fail-on: more than %u conditions", GATES);
+		return -1;
+	case HR_OPTION_FORMAT:
+		take_format(r, value);
+		return 0;
+	case 'o':
+		r->output = strcmp(value, "-") == 0 ? NULL : value;
+		return 0;
+	default: /* an operand */
+		if (r->n_operands < HR_COMPARE_SIDES)
+			r->operands[r->n_operands] = value;
+		r->n_operands++;
+		return 0;
+	}
 }
 
 static bool check_operands(const struct compare_request *r)
@@ -76,39 +84,6 @@ static bool check_operands(const struct compare_request *r)
 	hr_report("compare needs two sides, A and B" HR_HINT
 		  "headrace compare A1,A2 B1,B2, with several runs of a side separated by commas");
 	return false;
-}
-
-/* Returns 0 to continue, or 1 to end with *ret_status. */
-static int take_arguments(struct hr_options *o, struct compare_request *r, int *ret_status)
-{
-	bool ok = true;
-
-	*ret_status = HR_EXIT_USAGE;
-	r->write = hr_compare_text;
-	while (ok) {
-		switch (hr_option_next(o)) {
-		case HR_OPTION_END:
-			if (o->next == o->argc)
-				return check_operands(r) ? 0 : 1;
-			take_operand(r, o->argv[o->next++]);
-			break;
-		case OPT_FAIL_ON:
-			ok = take_gate(r, o->value);
-			break;
-		case HR_OPTION_FORMAT:
-			take_format(r, o->value);
-			break;
-		case 'o':
-			r->output = strcmp(o->value, "-") == 0 ? NULL : o->value;
-			break;
-		case 'h':
-			*ret_status = hr_command_help("compare");
-			return 1;
-		default:
-			ok = false;
-		}
-	}
-	return 1;
 }
 
 /* Writes the answer. Returns 0 or -errno. */
@@ -191,14 +166,16 @@ static int compare_runs(struct compare_request *r, const struct hr_compare_runs 
 
 int hr_compare_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_compare_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct compare_request r = {0};
+	struct compare_request r = {.write = hr_compare_text};
 	struct hr_compare_runs *runs = calloc(HR_COMPARE_SIDES, sizeof(*runs));
 	int status = EXIT_FAILURE;
 
-	if (runs != NULL && take_arguments(&o, &r, &status) == 0) {
-		status = hr_compare_read("compare", r.operands[HR_COMPARE_A], &runs[HR_COMPARE_A]);
+	if (runs != NULL &&
+	    hr_arguments(argc, argv, hr_compare_option_table, take_argument, &r, &status)) {
+		status = HR_EXIT_USAGE;
+		if (check_operands(&r))
+			status = hr_compare_read("compare", r.operands[HR_COMPARE_A],
+						 &runs[HR_COMPARE_A]);
 		if (status == EXIT_SUCCESS)
 			status = hr_compare_read("compare", r.operands[HR_COMPARE_B],
 						 &runs[HR_COMPARE_B]);

@@ -206,7 +206,7 @@ int hr_doctor_main(int argc, char **argv)
 			return HR_EXIT_USAGE;
 		if (id == 'h')
 			return hr_command_help("doctor");
-		json = hr_option_is_json(&options);
+		json = hr_option_is_json(options.value);
 	}
 	if (argc - options.next > 1) {
 		hr_report("too many operands: at most one STORE" HR_HINT "headrace doctor "

@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/export/export.h"
 #include "cli/export/folder.h"
-#include "cli/stores.h"
+#include "cli/query/query_operands.h"
 #include "common/array.h"
 #include "common/text.h"
 
@@ -62,31 +62,33 @@ const struct hr_option hr_export_option_table[] = {
     {NULL, 0, NULL, NULL, NULL},
 };
 
-/* Adds an option as a word. The export checks its value (hr_export_parse). */
-static bool export_option(struct hr_export_request *r, const char *name, const char *value)
+/* Adds an option as a word. The export checks its value (hr_export_parse). Returns 0 or -1. */
+static int export_option(struct hr_export_request *r, const char *name, const char *value)
 {
 	char *word;
 
 	if (asprintf(&word, "%s=%s", name, value) < 0)
-		return false;
+		return -1;
 	r->words[r->n_words++] = word;
-	return true;
+	return 0;
 }
 
-static bool take_value(struct hr_export_request *r, int id, const char *value)
+static int take_argument(void *self, int id, const char *value)
 {
+	struct hr_export_request *r = self;
+
 	switch (id) {
 	case OPT_TO:
 		r->parquet = strcmp(value, PARQUET) == 0;
 		r->arrow = strcmp(value, ARROW) == 0;
 		r->to = r->parquet || r->arrow || hr_export_format(value, &r->options.format);
-		return r->to || hr_option_wrong_word("to", FORMATS, value) == 0;
+		return r->to ? 0 : hr_option_wrong_word("to", FORMATS, value);
 	case OPT_BY:
 		r->by_rank = strcmp(value, "rank") == 0;
-		return r->by_rank || hr_option_wrong_word("by", "rank", value) == 0;
+		return r->by_rank ? 0 : hr_option_wrong_word("by", "rank", value);
 	case OPT_JOB:
 		r->query.job = value;
-		return true;
+		return 0;
 	case OPT_RANK:
 		return export_option(r, "rank", value);
 	case OPT_NODE:
@@ -101,13 +103,15 @@ static bool take_value(struct hr_export_request *r, int id, const char *value)
 		return export_option(r, "step", value);
 	case OPT_MAX_SIZE:
 		return export_option(r, "max_size", value);
-	default: /* -o */
+	case 'o':
 		if (value[0] == '\0')
-			return hr_option_wrong("output", "a path, or - for standard output",
-					       value) == 0;
+			return hr_option_wrong("output", "a path, or - for standard output", value);
 		r->standard_output = strcmp(value, "-") == 0;
 		r->output = value;
-		return true;
+		return 0;
+	default: /* an operand */
+		r->query.stores[r->query.n_stores++] = value;
+		return 0;
 	}
 }
 
@@ -122,42 +126,21 @@ static bool plain_name(const struct hr_export_request *r)
 	       (strcmp(end, ".json") == 0 || strcmp(end, ".pfw") == 0);
 }
 
-/* Returns 0 to continue, or 1 to end with *ret_status. */
-static int export_arguments(struct hr_options *o, struct hr_export_request *r, int *ret_status)
+/* Returns 0, or the exit status after it has reported a mistake. */
+static int check_arguments(struct hr_export_request *r)
 {
-	struct hr_query_request *q = &r->query;
-
-	*ret_status = HR_EXIT_USAGE;
-	for (;;) {
-		int id = hr_option_next(o);
-
-		if (id == HR_OPTION_END && o->next >= o->argc)
-			break;
-		if (id == 'h') {
-			*ret_status = hr_command_help("export");
-			return 1;
-		}
-		if (id == HR_OPTION_END)
-			q->stores[q->n_stores++] = o->argv[o->next++];
-		else if (id == HR_OPTION_BAD || !take_value(r, id, o->value))
-			return 1;
-	}
 	if (!r->to) {
 		hr_report("--to is missing: the formats are " FORMATS);
-		return 1;
+		return HR_EXIT_USAGE;
 	}
-	if (plain_name(r) && !export_option(r, "plain", "1"))
-		return 1;
-	if (!hr_export_parse(&r->options, r->words, r->n_words, &hr_request_messages))
-		return 1;
+	if ((plain_name(r) && export_option(r, "plain", "1") < 0) ||
+	    !hr_export_parse(&r->options, r->words, r->n_words, &hr_request_messages))
+		return HR_EXIT_USAGE;
 	if (r->by_rank && r->options.rank >= 0) {
 		hr_report("--by rank writes all ranks: remove --rank");
-		return 1;
+		return HR_EXIT_USAGE;
 	}
-	if (q->n_stores == 0 && (q->newest = hr_stores_take_newest()) != NULL)
-		q->stores[q->n_stores++] = q->newest;
-	*ret_status = HR_ASK_NO_STORE;
-	return q->n_stores > 0 ? 0 : 1;
+	return hr_operands_newest(&r->query);
 }
 
 /* ---- output ---- */
@@ -260,7 +243,7 @@ static int export_ranks(struct hr_export_request *r, const char *folder,
 		snprintf(rank, sizeof(rank), "%.*s", (int)n, at);
 		at += n + strspn(at + n, " ");
 		name = hr_export_rank_name(r->options.format, job->run, rank);
-		if (name == NULL || !export_option(r, "rank", rank) ||
+		if (name == NULL || export_option(r, "rank", rank) < 0 ||
 		    asprintf(&path, "%s/%s", folder, name) < 0 ||
 		    !hr_export_parse(&r->options, r->words + n_words, 1, &hr_request_messages))
 			status = EXIT_FAILURE;
@@ -372,8 +355,10 @@ static int write_files(struct hr_export_request *r, const struct hr_export_job *
 static int run_export(struct hr_export_request *r)
 {
 	struct hr_export_job job = {0};
-	int status = EXIT_SUCCESS;
+	int status = check_arguments(r);
 
+	if (status != 0)
+		return status;
 	if (!export_check(r))
 		return HR_EXIT_USAGE;
 	if (hr_export_needs_job(r)) {
@@ -398,15 +383,14 @@ static int run_export(struct hr_export_request *r)
 
 int hr_export_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_export_option_table, .argv = argv, .argc = argc, .next = 1};
 	struct hr_export_request r = {.query.stores =
 					  calloc((size_t)argc + 1, sizeof(*r.query.stores)),
 				      .options = hr_export_all(HR_EXPORT_PERFETTO),
 				      .words = calloc((size_t)argc + 2, sizeof(*r.words))};
 	int status = EXIT_FAILURE;
 
-	if (r.query.stores != NULL && r.words != NULL && export_arguments(&o, &r, &status) == 0)
+	if (r.query.stores != NULL && r.words != NULL &&
+	    hr_arguments(argc, argv, hr_export_option_table, take_argument, &r, &status))
 		status = run_export(&r);
 	for (size_t i = 0; i < r.n_words; i++)
 		free(r.words[i]);

@@ -69,60 +69,53 @@ static int number_take(const char *name, const char *text, uint64_t most, uint64
 	return 0;
 }
 
-/* Returns 0 to continue, or 1 to end with *ret_status. */
-static int take_arguments(struct hr_options *o, struct hr_import_options *to, const char **files,
-			  size_t *ret_n, int *ret_status)
+struct import_arguments {
+	struct hr_import_options options;
+	const char **files;
+	size_t n;
+};
+
+static int take_argument(void *self, int id, const char *value)
 {
+	struct import_arguments *a = self;
+	struct hr_import_options *to = &a->options;
 	uint64_t n = 0;
+	int r = 0;
 
-	*ret_status = HR_EXIT_USAGE;
-	for (;;) {
-		int option = hr_option_next(o);
-
-		switch (option) {
-		case HR_OPTION_END:
-			if (o->next < o->argc) {
-				files[(*ret_n)++] = o->argv[o->next++];
-				continue;
-			}
-			return 0;
-		case 'o':
-		case OPT_INTO:
-			if (to->store)
-				return hr_report("two stores: use --output or --into" HR_HINT
-						 "headrace import --help"),
-				       1;
-			to->store = o->value;
-			to->into = option == OPT_INTO;
-			break;
-		case OPT_JOB:
-			to->job = o->value;
-			break;
-		case OPT_NODE:
-			to->node = o->value;
-			break;
-		case OPT_RANK:
-			if (hr_text_parse_uint(o->value, RANKS_MOST - 1, &n) < 0)
-				return hr_option_wrong("rank", "a number", o->value), 1;
-			to->rank_plus1 = (uint32_t)n + 1;
-			break;
-		case OPT_RANKS:
-			if (number_take("ranks", o->value, RANKS_MOST, &n) < 0)
-				return 1;
-			to->ranks = (uint32_t)n;
-			break;
-		case OPT_THREADS:
-			if (number_take("threads", o->value, THREADS_MOST, &n) < 0)
-				return 1;
-			to->threads = (unsigned)n;
-			break;
-		case 'h':
-			*ret_status = hr_command_help("import");
-			return 1;
-		default:
-			return 1;
+	switch (id) {
+	case 'o':
+	case OPT_INTO:
+		if (to->store) {
+			hr_report("two stores: use --output or --into" HR_HINT
+				  "headrace import --help");
+			return -1;
 		}
+		to->store = value;
+		to->into = id == OPT_INTO;
+		break;
+	case OPT_JOB:
+		to->job = value;
+		break;
+	case OPT_NODE:
+		to->node = value;
+		break;
+	case OPT_RANK:
+		if (hr_text_parse_uint(value, RANKS_MOST - 1, &n) < 0)
+			return hr_option_wrong("rank", "a number", value);
+		to->rank_plus1 = (uint32_t)n + 1;
+		break;
+	case OPT_RANKS:
+		r = number_take("ranks", value, RANKS_MOST, &n);
+		to->ranks = (uint32_t)n;
+		break;
+	case OPT_THREADS:
+		r = number_take("threads", value, THREADS_MOST, &n);
+		to->threads = (unsigned)n;
+		break;
+	default: /* an operand */
+		a->files[a->n++] = value;
 	}
+	return r;
 }
 
 static void problems_print(const struct hr_import_result *result)
@@ -209,29 +202,33 @@ static int run_import(const struct hr_import_options *o, const char *const *file
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* Returns an exit status. */
+static int check_and_run(const struct import_arguments *a)
+{
+	const struct hr_import_options *o = &a->options;
+
+	if (!o->store || a->n == 0)
+		hr_report("%s" HR_HINT "headrace import FILE... -o STORE",
+			  a->n == 0 ? "no file to import" : "no store to write to");
+	else if (hr_address_meant(o->store))
+		hr_report("headrace import writes a folder of this machine, not to a collector: %s",
+			  o->store);
+	else if (o->rank_plus1 > 0 && !o->into)
+		hr_report("--rank needs --into" HR_HINT "headrace import --help");
+	else
+		return run_import(o, a->files, a->n);
+	return HR_EXIT_USAGE;
+}
+
 int hr_import_main(int argc, char **argv)
 {
-	struct hr_options options = {
-	    .table = hr_import_option_table, .argv = argv, .argc = argc, .next = 1};
-	const char **files = calloc((size_t)argc + 1, sizeof(*files));
-	struct hr_import_options o = {.stop = &stopped};
+	struct import_arguments a = {.options.stop = &stopped,
+				     .files = calloc((size_t)argc + 1, sizeof(*a.files))};
 	int status = EXIT_FAILURE;
-	size_t n = 0;
 
-	if (files && take_arguments(&options, &o, files, &n, &status) == 0) {
-		status = HR_EXIT_USAGE;
-		if (!o.store || n == 0)
-			hr_report("%s" HR_HINT "headrace import FILE... -o STORE",
-				  n == 0 ? "no file to import" : "no store to write to");
-		else if (hr_address_meant(o.store))
-			hr_report("headrace import writes a folder of this machine, not to a "
-				  "collector: %s",
-				  o.store);
-		else if (o.rank_plus1 > 0 && !o.into)
-			hr_report("--rank needs --into" HR_HINT "headrace import --help");
-		else
-			status = run_import(&o, files, n);
-	}
-	free(files);
+	if (a.files &&
+	    hr_arguments(argc, argv, hr_import_option_table, take_argument, &a, &status))
+		status = check_and_run(&a);
+	free(a.files);
 	return status;
 }

@@ -34,6 +34,7 @@ struct ls {
 	struct hr_found_stores stores;
 	struct hr_ls_row *rows;
 	size_t n, room;
+	bool json, folders; /* --json; whether folders are given */
 };
 
 static bool is_listed(const struct ls *ls, const char *store)
@@ -171,7 +172,7 @@ static void print_table(const struct ls *ls)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int list(struct ls *ls, bool json)
+static int list(struct ls *ls)
 {
 	uint64_t events_left = EVENTS_MAX;
 	bool whole = hr_runs_request_status(add_run, ls);
@@ -184,7 +185,7 @@ static int list(struct ls *ls, bool json)
 			return EXIT_FAILURE;
 		hr_ls_read(&ls->stores.list[i], &events_left, &ls->rows[ls->n++]);
 	}
-	if (json)
+	if (ls->json)
 		print_json(ls);
 	else if (ls->n > 0)
 		print_table(ls);
@@ -205,28 +206,29 @@ static int add_folder(struct ls *ls, const char *folder)
 	return HR_ASK_NO_STORE;
 }
 
+static int take_argument(void *self, int id, const char *value)
+{
+	struct ls *ls = self;
+
+	if (id == HR_OPTION_FORMAT) {
+		ls->json = hr_option_is_json(value);
+		return 0;
+	}
+	ls->folders = true;
+	return add_folder(ls, value);
+}
+
 int hr_ls_main(int argc, char **argv)
 {
-	struct hr_options o = {.table = hr_ls_option_table, .argv = argv, .argc = argc, .next = 1};
 	struct ls ls = {0};
-	int status = EXIT_SUCCESS, id, folders = 0;
-	bool json = false;
+	int status;
 
-	while (status == EXIT_SUCCESS && o.next < argc) {
-		id = hr_option_next(&o);
-		if (id == 'h')
-			return hr_command_help("ls");
-		if (id == HR_OPTION_FORMAT)
-			json = hr_option_is_json(&o);
-		else if (id == HR_OPTION_BAD)
-			status = HR_EXIT_USAGE;
-		else if (o.next < argc && ++folders > 0)
-			status = add_folder(&ls, argv[o.next++]);
+	if (hr_arguments(argc, argv, hr_ls_option_table, take_argument, &ls, &status)) {
+		if (!ls.folders)
+			status = add_folder(&ls, ".");
+		if (status == EXIT_SUCCESS)
+			status = list(&ls);
 	}
-	if (status == EXIT_SUCCESS && folders == 0)
-		status = add_folder(&ls, ".");
-	if (status == EXIT_SUCCESS)
-		status = list(&ls, json);
 	for (size_t i = 0; i < ls.n; i++)
 		hr_ls_row_done(&ls.rows[i]);
 	free(ls.rows);

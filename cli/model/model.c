@@ -54,8 +54,9 @@ struct model_arguments {
 	size_t n_files;
 };
 
-static int value_take(struct model_arguments *r, int id, const char *value)
+static int argument_take(void *self, int id, const char *value)
 {
+	struct model_arguments *r = self;
 	char *end;
 	int index = 0;
 
@@ -92,28 +93,18 @@ static int value_take(struct model_arguments *r, int id, const char *value)
 	case OPT_PAGE:
 		r->page = value;
 		break;
-	default: /* -o */
+	case 'o':
 		r->output = strcmp(value, "-") == 0 ? NULL : value;
+		break;
+	default: /* an operand */
+		r->files[r->n_files++] = value;
 	}
 	return index < 0 ? -1 : 0;
 }
 
-/* Returns 0 to continue, or 1 to end with *ret_status. */
-static int arguments_take(struct hr_options *o, struct model_arguments *r, int *ret_status)
+/* Reports a mistake, and returns false. */
+static bool arguments_check(const struct model_arguments *r)
 {
-	*ret_status = HR_EXIT_USAGE;
-	while (o->next < o->argc) {
-		int id = hr_option_next(o);
-
-		if (id == 'h') {
-			*ret_status = hr_command_help("model");
-			return 1;
-		}
-		if (id != HR_OPTION_END && (id == HR_OPTION_BAD || value_take(r, id, o->value) < 0))
-			return 1;
-		if (id == HR_OPTION_END && o->next < o->argc)
-			r->files[r->n_files++] = o->argv[o->next++];
-	}
 	if (r->n_files == 0)
 		hr_report("no stores and no file with measurements" HR_HINT
 			  "headrace model STORE... --over ranks");
@@ -123,8 +114,8 @@ static int arguments_take(struct hr_options *o, struct model_arguments *r, int *
 		hr_report("--output needs --to extrap-text or --to extrap-jsonl" HR_HINT
 			  "headrace model STORE... >answer.txt writes the answer to a file");
 	else
-		return 0;
-	return 1;
+		return true;
+	return false;
 }
 
 /* ---- files for Extra-P ----------------------------------------------------------------------- */
@@ -259,16 +250,15 @@ static int input_read(const struct model_arguments *r, struct hr_model_input *to
 
 int hr_model_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_model_option_table, .argv = argv, .argc = argc, .next = 1};
 	struct model_arguments r = {.format = "text",
 				    .files = calloc((size_t)argc + 1, sizeof(*r.files)),
 				    .model.cores = 1};
 	struct hr_model_input input = {0};
 	int status = EXIT_FAILURE;
 
-	if (r.files != NULL && arguments_take(&o, &r, &status) == 0) {
-		status = input_read(&r, &input);
+	if (r.files != NULL &&
+	    hr_arguments(argc, argv, hr_model_option_table, argument_take, &r, &status)) {
+		status = arguments_check(&r) ? input_read(&r, &input) : HR_EXIT_USAGE;
 		if (status == EXIT_SUCCESS)
 			status = r.to != NULL ? export_run(&r, &input.measurements)
 					      : answer_run(&r, &input);

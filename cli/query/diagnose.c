@@ -44,6 +44,8 @@ const struct hr_option hr_what_if_option_table[] = {
 /* The arguments of `headrace query`: words[0] is the name of the query. */
 struct words {
 	struct hr_query_request request;
+	const char *query; /* the query for text */
+	const char *rows;  /* the query for other formats, which is also the name of the command */
 	bool settings;	   /* true: `headrace what-if`, whose operands may be settings */
 	char given[4][64]; /* arguments of `diagnose`: top, rank, from, to */
 	int n_given;
@@ -110,80 +112,61 @@ static bool take_setting(struct words *w, char *word)
 	return true;
 }
 
-/*
- * `query` is the query for text, `rows` that for other formats. Returns 0 to continue, or 1 to end
- * with *ret_status.
- */
-static int take_arguments(struct hr_options *o, struct words *w, const char *query,
-			  const char *rows, int *ret_status)
+static int take_argument(void *self, int id, const char *value)
 {
+	struct words *w = self;
 	bool text;
 
-	*ret_status = HR_EXIT_USAGE;
-	for (;;) {
-		int id = hr_option_next(o);
-
-		switch (id) {
-		case HR_OPTION_END:
-			if (o->next >= o->argc)
-				return 0;
-			if (!w->settings)
-				add_store(w, o->argv[o->next++]);
-			else if (!take_setting(w, o->argv[o->next++]))
-				return 1;
-			break;
-		case OPT_JOB:
-			w->request.job = o->value;
-			break;
-		case OPT_TOP:
-			give(w, "top", o->value);
-			break;
-		case OPT_RANK:
-			give(w, "rank", o->value);
-			break;
-		case OPT_FROM:
-			give(w, "from", o->value);
-			break;
-		case OPT_TO:
-			give(w, "to", o->value);
-			break;
-		case OPT_BEST:
-			add_word(w, "best=true");
-			break;
-		case HR_OPTION_FORMAT:
-			hr_ask_format(o->value, &w->request.format);
-			text = w->request.format == HR_FORMAT_TEXT;
-			w->request.words[0] = (char *)(text ? query : rows);
-			break;
-		case 'h':
-			*ret_status = hr_command_help(rows);
-			return 1;
-		default:
-			return 1;
-		}
+	switch (id) {
+	case OPT_JOB:
+		w->request.job = value;
+		return 0;
+	case OPT_TOP:
+		give(w, "top", value);
+		return 0;
+	case OPT_RANK:
+		give(w, "rank", value);
+		return 0;
+	case OPT_FROM:
+		give(w, "from", value);
+		return 0;
+	case OPT_TO:
+		give(w, "to", value);
+		return 0;
+	case OPT_BEST:
+		add_word(w, "best=true");
+		return 0;
+	case HR_OPTION_FORMAT:
+		hr_ask_format(value, &w->request.format);
+		text = w->request.format == HR_FORMAT_TEXT;
+		w->request.words[0] = (char *)(text ? w->query : w->rows);
+		return 0;
+	default: /* an operand */
+		if (w->settings)
+			return take_setting(w, (char *)value) ? 0 : -1;
+		add_store(w, value);
+		return 0;
 	}
 }
 
 /* Allocates room for the stores and words of `argc` arguments. False: no memory. */
-static bool words_init(struct words *w, int argc, const char *query)
+static bool words_init(struct words *w, int argc)
 {
 	w->request.stores = calloc((size_t)argc + 1, sizeof(*w->request.stores));
 	w->request.words = calloc((size_t)argc + 5, sizeof(*w->request.words));
 	if (w->request.stores == NULL || w->request.words == NULL)
 		return false;
-	add_word(w, query);
+	add_word(w, w->query);
 	return true;
 }
 
 int hr_diagnose_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_diagnose_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct words w = {0};
+	struct words w = {.query = "diagnosis", .rows = "diagnose"};
 	int status = EXIT_FAILURE;
 
-	if (words_init(&w, argc, "diagnosis") &&
-	    take_arguments(&o, &w, "diagnosis", "diagnose", &status) == 0) {
+	if (words_init(&w, argc) &&
+	    hr_arguments(argc, argv, hr_diagnose_option_table, take_argument, &w, &status)) {
 		for (int i = 0; i < w.n_given; i++)
 			add_word(&w, w.given[i]);
 		status = hr_query_answer(&w.request);
@@ -194,13 +177,11 @@ int hr_diagnose_main(int argc, char **argv)
 
 int hr_what_if_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_what_if_option_table, .argv = argv, .argc = argc, .next = 1};
-	struct words w = {.settings = true};
+	struct words w = {.query = "forecast", .rows = "what-if", .settings = true};
 	int status = EXIT_FAILURE;
 
-	if (words_init(&w, argc, "forecast") &&
-	    take_arguments(&o, &w, "forecast", "what-if", &status) == 0) {
+	if (words_init(&w, argc) &&
+	    hr_arguments(argc, argv, hr_what_if_option_table, take_argument, &w, &status)) {
 		if (w.request.n_words > 1) {
 			status = hr_query_answer(&w.request);
 		} else {

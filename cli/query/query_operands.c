@@ -187,8 +187,10 @@ static int check_folders(struct hr_query_request *r)
 	return 0;
 }
 
-static int take_newest(struct hr_query_request *r)
+int hr_operands_newest(struct hr_query_request *r)
 {
+	if (r->n_stores > 0)
+		return 0;
 	r->newest = hr_stores_take_newest();
 	if (r->newest == NULL)
 		return HR_ASK_NO_STORE;
@@ -251,8 +253,8 @@ int hr_operands_check(struct hr_query_request *r)
 		status = resolve(r);
 	if (status == 0 && !r->remote)
 		status = check_folders(r);
-	if (status == 0 && r->n_stores == 0)
-		status = take_newest(r);
+	if (status == 0)
+		status = hr_operands_newest(r);
 	if (status == 0 && !r->remote && r->n_words > 0 && r->export == NULL)
 		take_last_run(r);
 	return status;

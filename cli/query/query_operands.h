@@ -5,7 +5,7 @@
  *      headrace query [STORE...] NAME [ARG...]      a store may also follow the NAME
  *      headrace query [STORE...] 'SQL'
  *
- * Both functions return 0, or the exit status after they have reported a mistake.
+ * The functions return 0, or the exit status after they have reported a mistake.
  */
 #ifndef HEADRACE_CLI_QUERY_QUERY_OPERANDS_H
 #define HEADRACE_CLI_QUERY_QUERY_OPERANDS_H
@@ -20,5 +20,8 @@ int hr_operands_sort(struct hr_query_request *r);
  * takes the newest store of the working directory if none was given.
  */
 int hr_operands_check(struct hr_query_request *r);
+
+/* Takes the newest store of the working directory if no store was given. */
+int hr_operands_newest(struct hr_query_request *r);
 
 #endif

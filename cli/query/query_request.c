@@ -114,13 +114,11 @@ static int query_request_explain(const char *name)
 	return EXIT_SUCCESS;
 }
 
-/* Reads one option. Returns 0 to continue, or 1 to end with *ret_status. */
-static int query_request_take_option(struct hr_query_request *r, int id, const char *value,
-				     int *ret_status)
+static int take_argument(void *self, int id, const char *value)
 {
+	struct hr_query_request *r = self;
 	uint64_t number;
 
-	*ret_status = HR_EXIT_USAGE;
 	switch (id) {
 	case OPT_JOB:
 		r->job = value;
@@ -133,17 +131,17 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 		return 0;
 	case OPT_THREADS:
 		if (hr_text_parse_uint(value, THREADS_MAX, &number) < 0 || number == 0)
-			return -hr_option_wrong("threads", "a number from 1 to 4096", value);
+			return hr_option_wrong("threads", "a number from 1 to 4096", value);
 		r->threads = (unsigned)number;
 		return 0;
 	case OPT_MEMORY:
 		return hr_text_parse_size(value, &r->memory_bytes) == 0
 			   ? 0
-			   : -hr_option_wrong("memory", "a size such as 4GiB", value);
+			   : hr_option_wrong("memory", "a size such as 4GiB", value);
 	case OPT_TIME:
 		return hr_text_parse_duration(value, &r->limit_ns) == 0 && r->limit_ns > 0
 			   ? 0
-			   : -hr_option_wrong("time", "a time such as 30s or 5m", value);
+			   : hr_option_wrong("time", "a time such as 30s or 5m", value);
 	case OPT_PROGRESS:
 		r->progress = true;
 		return 0;
@@ -157,42 +155,11 @@ static int query_request_take_option(struct hr_query_request *r, int id, const c
 		r->list = true;
 		return 0;
 	case OPT_EXPLAIN:
-		*ret_status = query_request_explain(value);
-		return 1;
-	case 'h':
-		*ret_status = hr_command_help("query");
-		return 1;
-	default:
-		return 1;
-	}
-}
-
-/* Returns whether the word is SQL that begins with a comment, like the output of --explain. */
-static bool is_comment(const char *word)
-{
-	return word != NULL && strncmp(word, "-- ", 3) == 0;
-}
-
-/* Accepts options between operands. Returns 0 to continue, or 1 to end with *ret_status. */
-static int query_request_parse(struct hr_query_request *r, int argc, char **argv, int *ret_status)
-{
-	struct hr_options o = {
-	    .table = hr_query_option_table, .argv = argv, .argc = argc, .next = 1};
-
-	for (;;) {
-		int id = is_comment(argv[o.next]) ? HR_OPTION_END : hr_option_next(&o);
-
-		if (id == HR_OPTION_END) {
-			if (o.next >= argc && r->list) {
-				hr_request_list(hr_named_list, r->format);
-				*ret_status = EXIT_SUCCESS;
-			}
-			if (o.next >= argc)
-				return r->list;
-			r->words[r->n_words++] = argv[o.next++];
-		} else if (query_request_take_option(r, id, o.value, ret_status) != 0) {
-			return 1;
-		}
+		r->explain = value;
+		return 0;
+	default: /* an operand */
+		r->words[r->n_words++] = (char *)value;
+		return 0;
 	}
 }
 
@@ -203,10 +170,15 @@ int hr_request_parse(int argc, char **argv, struct hr_query_request *ret, int *r
 	ret->stores = calloc((size_t)argc, sizeof(*ret->stores));
 	ret->words = calloc((size_t)argc, sizeof(*ret->words));
 	if (ret->stores == NULL || ret->words == NULL ||
-	    query_request_parse(ret, argc, argv, ret_status) != 0)
+	    !hr_arguments(argc, argv, hr_query_option_table, take_argument, ret, ret_status))
 		return 1;
-	*ret_status = hr_operands_sort(ret);
-	return *ret_status == 0 ? 0 : 1;
+	if (ret->explain != NULL)
+		*ret_status = query_request_explain(ret->explain);
+	else if (ret->list)
+		hr_request_list(hr_named_list, ret->format);
+	else
+		*ret_status = hr_operands_sort(ret);
+	return ret->explain != NULL || ret->list || *ret_status != 0;
 }
 
 void hr_request_done(struct hr_query_request *r)

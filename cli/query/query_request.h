@@ -40,6 +40,8 @@ struct hr_query_request {
 	const struct hr_export_options *export;
 	bool list;	    /* list the named queries instead of an answer */
 	bool without_notes; /* do not print which data the answer lacks */
+	/* Print this named query instead of an answer. NULL: none. */
+	const char *explain;
 	/* the resolved words; empty if only the collector has the NAME */
 	struct hr_question question;
 };

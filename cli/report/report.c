@@ -12,9 +12,9 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/query/query.h"
+#include "cli/query/query_operands.h"
 #include "cli/report/report_page.h"
 #include "cli/report/serve.h"
-#include "cli/stores.h"
 #include "common/outfile.h"
 #include "common/text.h"
 #include "net/address.h"
@@ -40,47 +40,30 @@ struct report_request {
 	uint64_t port; /* 0: any free port */
 };
 
-/* Returns 0 to continue, or 1 to end with *ret_status. */
-static int take_arguments(struct hr_options *o, struct report_request *r, int *ret_status)
+static int take_argument(void *self, int id, const char *value)
 {
-	struct hr_query_request *q = &r->query;
+	struct report_request *r = self;
 
-	*ret_status = HR_EXIT_USAGE;
-	for (;;) {
-		switch (hr_option_next(o)) {
-		case HR_OPTION_END:
-			if (o->next < o->argc) {
-				q->stores[q->n_stores++] = o->argv[o->next++];
-				continue;
-			}
-			if (q->n_stores == 0 && (q->newest = hr_stores_take_newest()) != NULL)
-				q->stores[q->n_stores++] = q->newest;
-			*ret_status = HR_ASK_NO_STORE;
-			return q->n_stores > 0 ? 0 : 1;
-		case OPT_JOB:
-			q->job = o->value;
-			break;
-		case 'o':
-			r->output = o->value;
-			break;
-		case HR_OPTION_FORMAT:
-			r->json = hr_option_is_json(o);
-			break;
-		case OPT_SERVE:
-			r->serve = true;
-			break;
-		case OPT_PORT:
-			if (hr_text_parse_uint(o->value, UINT16_MAX, &r->port) < 0) {
-				hr_option_wrong("port", "a port, 0 to 65535", o->value);
-				return 1;
-			}
-			break;
-		case 'h':
-			*ret_status = hr_command_help("report");
-			return 1;
-		default:
-			return 1;
-		}
+	switch (id) {
+	case OPT_JOB:
+		r->query.job = value;
+		return 0;
+	case 'o':
+		r->output = value;
+		return 0;
+	case HR_OPTION_FORMAT:
+		r->json = hr_option_is_json(value);
+		return 0;
+	case OPT_SERVE:
+		r->serve = true;
+		return 0;
+	case OPT_PORT:
+		return hr_text_parse_uint(value, UINT16_MAX, &r->port) == 0
+			   ? 0
+			   : hr_option_wrong("port", "a port, 0 to 65535", value);
+	default: /* an operand */
+		r->query.stores[r->query.n_stores++] = value;
+		return 0;
 	}
 }
 
@@ -166,7 +149,10 @@ static int make_file(struct report_request *r)
 static int run_report(struct report_request *r)
 {
 	const struct hr_query_request *q = &r->query;
+	int status = hr_operands_newest(&r->query);
 
+	if (status != 0)
+		return status;
 	if (!r->serve)
 		return make_file(r);
 	if (q->n_stores == 1)
@@ -177,13 +163,12 @@ static int run_report(struct report_request *r)
 
 int hr_report_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_report_option_table, .argv = argv, .argc = argc, .next = 1};
 	struct report_request r = {.query.stores =
 				       calloc((size_t)argc + 1, sizeof(*r.query.stores))};
 	int status = EXIT_FAILURE;
 
-	if (r.query.stores != NULL && take_arguments(&o, &r, &status) == 0)
+	if (r.query.stores != NULL &&
+	    hr_arguments(argc, argv, hr_report_option_table, take_argument, &r, &status))
 		status = run_report(&r);
 	hr_request_done(&r.query);
 	return status;

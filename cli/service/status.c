@@ -393,7 +393,7 @@ int hr_status_main(int argc, char **argv)
 		if (id == 'h')
 			return hr_command_help("status");
 		if (id == HR_OPTION_FORMAT)
-			json = hr_option_is_json(&o);
+			json = hr_option_is_json(o.value);
 		watch = watch || id == 'w';
 		if (id == OPT_SOCKET)
 			socket = o.value;

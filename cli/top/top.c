@@ -350,9 +350,9 @@ static int top_run(struct top *t)
 
 /* ---- options ---- */
 
-/* Sets an option. Returns false after it has reported a mistake. */
-static bool top_set_option(struct top *t, int id, const char *value)
+static int take_argument(void *self, int id, const char *value)
 {
+	struct top *t = self;
 	int i = 0;
 
 	switch (id) {
@@ -372,7 +372,7 @@ static bool top_set_option(struct top *t, int id, const char *value)
 			i = hr_option_wrong("count", "a number above 0", value);
 		break;
 	case HR_OPTION_FORMAT:
-		t->json = strcmp(value, "json") == 0;
+		t->json = hr_option_is_json(value);
 		break;
 	case OPT_WEB:
 		t->web = true;
@@ -380,11 +380,21 @@ static bool top_set_option(struct top *t, int id, const char *value)
 	case OPT_ALL_COLUMNS:
 		t->display.all_columns = true;
 		break;
-	default:
+	case OPT_SOCKET:
 		t->socket = value;
 		break;
+	default: /* an operand */
+		if (t->job) {
+			hr_report("more than one job given: headrace top [OPTION...] "
+				  "[COLLECTOR] [JOB]");
+			return -1;
+		}
+		if (!t->collector && hr_address_meant(value))
+			t->collector = value;
+		else
+			t->job = value;
 	}
-	return i >= 0;
+	return i;
 }
 
 /* Takes --by and --sort for a job of this machine. False: it has reported a mistake. */
@@ -437,28 +447,11 @@ static int serve_page(const struct hr_top_source *source)
 
 int hr_top_main(int argc, char **argv)
 {
-	struct hr_options o = {.table = hr_top_option_table, .argc = argc, .argv = argv, .next = 1};
 	struct top t = {.fetch.fd = -1, .signals = -1, .display.every_ns = SECOND_NS};
-	int id, status;
+	int status;
 
-	while (o.next < argc) {
-		id = hr_option_next(&o);
-		if (id == 'h')
-			return hr_command_help("top");
-		if (id == HR_OPTION_BAD || (id >= 0 && !top_set_option(&t, id, o.value)))
-			return HR_EXIT_USAGE;
-		if (id == HR_OPTION_END && o.next < argc && !t.job && !t.collector &&
-		    hr_address_meant(argv[o.next])) {
-			t.collector = argv[o.next++];
-		} else if (id == HR_OPTION_END && o.next < argc) {
-			if (t.job) {
-				hr_report("more than one job given: headrace top [OPTION...] "
-					  "[COLLECTOR] [JOB]");
-				return HR_EXIT_USAGE;
-			}
-			t.job = argv[o.next++];
-		}
-	}
+	if (!hr_arguments(argc, argv, hr_top_option_table, take_argument, &t, &status))
+		return status;
 	if (t.collector)
 		return top_fleet(&t);
 	if (!take_view(&t))
