@@ -6,7 +6,6 @@
 #include "cli/query/query.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -150,7 +149,7 @@ static void watcher_stop(struct watcher *w)
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
 {
-	FILE *to = r->into > 0	       ? fdopen(fcntl(r->into, F_DUPFD_CLOEXEC, 0), "w")
+	FILE *to = r->into != NULL     ? r->into
 		   : r->output != NULL ? fopen(hr_outfile_name(file), "we")
 				       : hr_progress_stdout(progress);
 
@@ -175,7 +174,8 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		status = (int)hr_export_answer(s, r->export, to);
 	else
 		status = (int)hr_asking_answer(s, to);
-	if (to != NULL && fclose(to) != 0 && status == HR_ASK_ANSWERED && errno != EPIPE)
+	if (to != NULL && (to == r->into ? fflush(to) : fclose(to)) != 0 &&
+	    status == HR_ASK_ANSWERED && errno != EPIPE)
 		err = -errno;
 	if (r->output != NULL && err == 0)
 		err = hr_outfile_end(file, status == HR_ASK_ANSWERED);
@@ -273,7 +273,7 @@ static void find_style(struct hr_query_request *r)
 	char *folder = getcwd(NULL, 0);
 	size_t n = folder != NULL ? strlen(folder) : 0;
 
-	if (r->output == NULL && r->into == 0) {
+	if (r->output == NULL && r->into == NULL) {
 		r->style.width = hr_terminal_width(STDOUT_FILENO);
 		r->style.colour = hr_terminal_colour(STDOUT_FILENO);
 	}

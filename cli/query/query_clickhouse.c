@@ -3,7 +3,6 @@
 #include "cli/query/query_clickhouse.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,11 +188,8 @@ static int answer(const struct hr_query_request *r, const struct hr_ch_target *t
 	struct hr_ch_client *client = NULL;
 	struct hr_outfile file = {0};
 	char *error = NULL;
-	FILE *to = r->into > 0 ? fdopen(fcntl(r->into, F_DUPFD_CLOEXEC, 0), "w") : stdout;
+	FILE *to = r->into ? r->into : stdout;
 	int e = hr__query_client(target, NULL, &client, &error), closed = 0;
-
-	if (e == 0 && to == NULL)
-		e = -errno;
 
 	if (e == 0 && r->output)
 		to = hr_outfile_open(&file, r->output, &e);
@@ -203,8 +199,6 @@ static int answer(const struct hr_query_request *r, const struct hr_ch_target *t
 		closed = hr_outfile_close(&file, to, e == 0);
 	if (e == 0)
 		e = r->output ? closed : fflush(to) == 0 ? 0 : -errno;
-	if (r->into > 0 && to)
-		fclose(to);
 	if (e < 0 && e != -EPIPE)
 		hr_report("%s", error ? error : strerrordesc_np(-e));
 	free(error);

@@ -150,7 +150,7 @@ static void write_on(struct remote *r)
 			query_remote_finish(r, r->status);
 		return;
 	}
-	if (r->request->output == NULL && r->request->into == 0)
+	if (r->request->output == NULL && r->request->into == NULL)
 		hr_progress_answer(&r->progress);
 	buf = uv_buf_init((char *)r->first->msg->output->data.data + r->at,
 			  (unsigned)(r->first->msg->output->data.len - r->at));
@@ -461,7 +461,7 @@ static void query_remote_begin(struct remote *r)
 static int open_out(struct remote *r)
 {
 	if (r->request->output == NULL)
-		return r->request->into > 0 ? r->request->into : STDOUT_FILENO;
+		return r->request->into != NULL ? fileno(r->request->into) : STDOUT_FILENO;
 	return open(hr_outfile_name(r->file), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "export/export.h"
 #include "query/ask.h"
@@ -27,7 +28,7 @@ struct hr_query_request {
 	struct hr_shown_style style;
 	char *folder;	    /* memory of style.folder */
 	const char *output; /* NULL: standard output */
-	int into;	    /* a descriptor that gets the answer in place of these; 0: none */
+	FILE *into;	    /* a file in memory that gets the answer instead; NULL: none */
 	/* An unfinished folder with the output, which is removed if a signal ends the process. */
 	const char *folder_partial;
 	uint64_t memory_bytes;

@@ -2,7 +2,6 @@
 #include "cli/query/query_rows.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -91,24 +90,13 @@ static int read_rows(int answer, struct hr_answer_rows *ret)
 	return hr_rows_parse(csv, (size_t)bytes, ret);
 }
 
-/* Makes a file in memory, whose descriptor is not 0, even if standard input is closed. */
-static int make_answer(void)
-{
-	int low = memfd_create("answer", MFD_CLOEXEC), fd;
-
-	if (low != 0)
-		return low;
-	fd = fcntl(low, F_DUPFD_CLOEXEC, 1);
-	close(low);
-	return fd;
-}
-
 int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_words,
 		 const char *command, struct hr_answer_rows *ret)
 {
 	struct hr_query_request q = *r;
-	int answer = make_answer(), err = answer < 0 ? -errno : 0;
-	int status = EXIT_FAILURE;
+	int fd = memfd_create("answer", MFD_CLOEXEC), status = EXIT_FAILURE;
+	FILE *answer = fd >= 0 ? fdopen(fd, "w+") : NULL;
+	int err = answer == NULL ? -errno : 0;
 
 	*ret = (struct hr_answer_rows){0};
 	q.words = malloc((n_words + 1) * sizeof(*q.words));
@@ -122,13 +110,13 @@ int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_
 		q.into = answer;
 		status = hr_query_answer(&q);
 		if (status == EXIT_SUCCESS)
-			err = read_rows(answer, ret);
+			err = read_rows(fd, ret);
 		free(q.folder);
 		free(q.last_run != r->last_run ? q.last_run : NULL);
 		hr_question_done(&q.question);
 	}
-	if (answer >= 0)
-		close(answer);
+	if (answer != NULL)
+		fclose(answer);
 	if (err == -EINVAL)
 		hr_report("%s: the answer of the query is damaged", command);
 	else if (err < 0)
