@@ -114,9 +114,8 @@ void hr_sheet_say(struct hr_sheet *p, enum hr_style style, unsigned indent, cons
 		size_t bytes =
 		    columns > indent ? hr_sheet_words(rest, columns - indent) : strlen(rest);
 
-		hr_sheet_put(p, style == HR_STYLE_BOLD ? style : HR_STYLE_PLAIN, "%.*s", (int)bytes,
-			     rest);
-		hr_sheet_end(p);
+		hr_sheet_line(p, style == HR_STYLE_BOLD ? style : HR_STYLE_PLAIN, "%.*s",
+			      (int)bytes, rest);
 		rest += bytes + (rest[bytes] == ' ');
 		if (*rest == '\0')
 			break;

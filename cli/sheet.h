@@ -39,6 +39,10 @@ __attribute__((format(printf, 3, 0))) void hr_sheet_vput(struct hr_sheet *p, enu
 							 const char *format, va_list args);
 void hr_sheet_end(struct hr_sheet *p);
 
+/* Prints a line. */
+#define hr_sheet_line(sheet, style, ...)                                                           \
+	(hr_sheet_put(sheet, style, __VA_ARGS__), hr_sheet_end(sheet))
+
 /* Prints a label, and a sentence in the columns after `indent`, on one line or more. */
 __attribute__((format(printf, 5, 6))) void hr_sheet_say(struct hr_sheet *p, enum hr_style style,
 							unsigned indent, const char *label,

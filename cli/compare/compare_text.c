@@ -102,19 +102,17 @@ static void put_quantity(struct hr_sheet *p, const struct hr_comparison *c, enum
 	int indent = q == HR_QUANTITY_wall ? 0 : in_loop(q) && q != HR_QUANTITY_loop ? 4 : 2;
 	struct hr_human noise = hr_compare_seconds(d->noise);
 
-	hr_sheet_put(p, d->differs ? HR_STYLE_BOLD : HR_STYLE_PLAIN,
-		     "%*s%-*s %10s %10s %10s %9s  %s", indent, "", 32 - indent,
-		     hr_quantity_rows[q].name, hr_compare_seconds(d->a).s,
-		     hr_compare_seconds(d->b).s, hr_compare_change(d).s, noise.s,
-		     d->differs ? "differs" : "");
-	hr_sheet_end(p);
+	hr_sheet_line(p, d->differs ? HR_STYLE_BOLD : HR_STYLE_PLAIN,
+		      "%*s%-*s %10s %10s %10s %9s  %s", indent, "", 32 - indent,
+		      hr_quantity_rows[q].name, hr_compare_seconds(d->a).s,
+		      hr_compare_seconds(d->b).s, hr_compare_change(d).s, noise.s,
+		      d->differs ? "differs" : "");
 }
 
 static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
 {
-	hr_sheet_put(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s %9s", "", "A", "B", "change",
-		     "noise");
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s %9s", "", "A", "B", "change",
+		      "noise");
 	put_quantity(p, c, HR_QUANTITY_wall);
 	for (int loop = 1; loop >= 0; loop--)
 		for (unsigned i = 0; i < HR_QUANTITIES; i++)
@@ -191,11 +189,10 @@ static void put_rank(struct hr_sheet *p, const struct hr_compare_rank *r)
 	char label[32];
 
 	snprintf(label, sizeof(label), "rank %lld", (long long)r->rank);
-	hr_sheet_put(p, HR_STYLE_PLAIN, "  %-30s %10s %10s %10s", label,
-		     a->processes > 0 ? hr_compare_seconds(d.a).s : "-",
-		     b->processes > 0 ? hr_compare_seconds(d.b).s : "-",
-		     a->processes > 0 && b->processes > 0 ? hr_compare_change(&d).s : "-");
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_PLAIN, "  %-30s %10s %10s %10s", label,
+		      a->processes > 0 ? hr_compare_seconds(d.a).s : "-",
+		      b->processes > 0 ? hr_compare_seconds(d.b).s : "-",
+		      a->processes > 0 && b->processes > 0 ? hr_compare_change(&d).s : "-");
 }
 
 /* The ranks whose own time changed most. */
@@ -211,16 +208,13 @@ static void put_ranks(struct hr_sheet *p, const struct hr_comparison *c)
 	}
 	qsort(sorted, c->ranks.n, sizeof(*sorted), by_rank_change);
 	hr_sheet_end(p);
-	hr_sheet_put(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s", "ranks, without waiting for others",
-		     "A", "B", "change");
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s",
+		      "ranks, without waiting for others", "A", "B", "change");
 	for (size_t i = 0; i < c->ranks.n && i < RANKS; i++)
 		put_rank(p, sorted[i]);
-	if (c->ranks.n > RANKS) {
-		hr_sheet_put(p, HR_STYLE_PLAIN, "  the %u of %zu ranks that changed most", RANKS,
-			     c->ranks.n);
-		hr_sheet_end(p);
-	}
+	if (c->ranks.n > RANKS)
+		hr_sheet_line(p, HR_STYLE_PLAIN, "  the %u of %zu ranks that changed most", RANKS,
+			      c->ranks.n);
 	free(sorted);
 }
 
@@ -243,13 +237,12 @@ static void put_kind(struct hr_sheet *p, const struct hr_kind *k)
 	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
 		const struct hr_kind_means *m = &k->side[i];
 
-		hr_sheet_put(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
-			     i > 0 ? "" : hr_kind_shown(k), names[i],
-			     hr_text_count((uint64_t)(m->opens + 0.5)).s,
-			     hr_text_count((uint64_t)(m->reads + 0.5)).s,
-			     hr_text_size((uint64_t)(m->bytes_read + m->bytes_written)).s,
-			     hr_compare_seconds(hr_kind_seconds(m)).s);
-		hr_sheet_end(p);
+		hr_sheet_line(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
+			      i > 0 ? "" : hr_kind_shown(k), names[i],
+			      hr_text_count((uint64_t)(m->opens + 0.5)).s,
+			      hr_text_count((uint64_t)(m->reads + 0.5)).s,
+			      hr_text_size((uint64_t)(m->bytes_read + m->bytes_written)).s,
+			      hr_compare_seconds(hr_kind_seconds(m)).s);
 	}
 }
 
@@ -265,9 +258,8 @@ static void put_kinds(struct hr_sheet *p, const struct hr_comparison *c)
 	}
 	qsort(sorted, c->kinds.n, sizeof(*sorted), by_change);
 	hr_sheet_end(p);
-	hr_sheet_put(p, HR_STYLE_PLAIN, "%-30s   %9s %9s %10s %10s", "files (all processes)",
-		     "opens", "reads", "bytes", "time");
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_PLAIN, "%-30s   %9s %9s %10s %10s", "files (all processes)",
+		      "opens", "reads", "bytes", "time");
 	for (size_t i = 0; i < c->kinds.n && i < KINDS; i++)
 		put_kind(p, sorted[i]);
 	free(sorted);

@@ -138,9 +138,8 @@ static void answer_say(struct hr_sheet *p, const struct hr_model_answer *a)
 static void form_print(struct hr_sheet *p, double probability, int cells, const char *form,
 		       const char *value)
 {
-	hr_sheet_put(p, HR_STYLE_PLAIN, "  %9.0f %%  %-*s%s%s", 100 * probability, cells, form,
-		     value != NULL ? "  " : "", value != NULL ? value : "");
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_PLAIN, "  %9.0f %%  %-*s%s%s", 100 * probability, cells, form,
+		      value != NULL ? "  " : "", value != NULL ? value : "");
 }
 
 static void forms_print(struct hr_sheet *p, const struct hr_model_answer *a)
@@ -156,8 +155,7 @@ static void forms_print(struct hr_sheet *p, const struct hr_model_answer *a)
 		cells = (int)fmax(cells, (double)hr_text_cells(formulas[n]));
 	}
 	point_text(a, a->at, point, sizeof(point));
-	hr_sheet_put(p, HR_STYLE_PLAIN, "  probability  %-*s  at %s", cells, "form", point);
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_PLAIN, "  probability  %-*s  at %s", cells, "form", point);
 	for (size_t i = 0; i < n; i++) {
 		form_print(p, f->candidates[i].probability, cells, formulas[i],
 			   number_text(f->candidates[i].predicted).s);
@@ -273,8 +271,7 @@ static void details_print(struct hr_sheet *p, const struct hr_model_answers *all
 	if (a->forecast.n == 0)
 		return;
 	hr_sheet_end(p);
-	hr_sheet_put(p, HR_STYLE_BOLD, "%s %s", a->series->region, a->series->metric);
-	hr_sheet_end(p);
+	hr_sheet_line(p, HR_STYLE_BOLD, "%s %s", a->series->region, a->series->metric);
 	fit_print(p, all, a);
 	outliers_print(p, a);
 	forms_print(p, a);

@@ -232,8 +232,7 @@ static void print_jobs(struct hr_sheet *sheet, const struct status_view *s)
 		print_job_details(s->jobs[i].j);
 	}
 	hr_table_done(&t);
-	hr_sheet_put(sheet, HR_STYLE_PLAIN, "more: headrace top%s", s->n > 1 ? " JOB" : "");
-	hr_sheet_end(sheet);
+	hr_sheet_line(sheet, HR_STYLE_PLAIN, "more: headrace top%s", s->n > 1 ? " JOB" : "");
 }
 
 static void print_node(const struct status_view *s)

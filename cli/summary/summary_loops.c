@@ -162,9 +162,8 @@ static void draw_bar(struct hr_sheet *sheet, enum hr_style style, const char *in
 
 	hr_sheet_put(sheet, HR_STYLE_PLAIN, "  %s%-*s %5s  ", indent,
 		     LABEL_CELLS - (int)strlen(indent), bar->label, percent(part, "<1 %").s);
-	hr_sheet_put(sheet, style, "%.*s", (int)strspn(hr_text_bar(part, BAR_CELLS).s, "#"),
-		     hr_text_bar(part, BAR_CELLS).s);
-	hr_sheet_end(sheet);
+	hr_sheet_line(sheet, style, "%.*s", (int)strspn(hr_text_bar(part, BAR_CELLS).s, "#"),
+		      hr_text_bar(part, BAR_CELLS).s);
 }
 
 /* Draws at most `most` bars of at least 1 %. Returns the sum of all other bars. */

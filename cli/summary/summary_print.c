@@ -127,9 +127,8 @@ static char *query_words(const struct hr_summary *s, const struct hr_sheet *shee
 static void print_command(struct hr_sheet *sheet, const char *label, const char *verb,
 			  const char *store, const char *query)
 {
-	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%-*s%s %s%s%s", (int)HR_SUMMARY_INDENT, label, verb,
-		     store, query[0] != '\0' ? " " : "", query);
-	hr_sheet_end(sheet);
+	hr_sheet_line(sheet, HR_STYLE_PLAIN, "%-*s%s %s%s%s", (int)HR_SUMMARY_INDENT, label, verb,
+		      store, query[0] != '\0' ? " " : "", query);
 }
 
 static const char *next_query(const struct hr_summary *s)

@@ -81,8 +81,7 @@ static void print_titles(const struct hr_summary *s, struct hr_sheet *sheet)
 	hr_sheet_put(sheet, HR_STYLE_PLAIN, " %8s %8s %9s ", "read", "written", "opens");
 	if (has_batches(s))
 		hr_sheet_put(sheet, HR_STYLE_PLAIN, "%7s ", "re-read");
-	hr_sheet_put(sheet, HR_STYLE_PLAIN, "%10s  where the I/O went", "I/O time");
-	hr_sheet_end(sheet);
+	hr_sheet_line(sheet, HR_STYLE_PLAIN, "%10s  where the I/O went", "I/O time");
 }
 
 /* Returns whether a folder with a row contains the file, and has at least twice its I/O. */
