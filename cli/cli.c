@@ -155,6 +155,21 @@ int hr_option_wrong(const char *name, const char *expected, const char *value)
 	return -1;
 }
 
+int hr_option_time(const char *name, const char *expected, const char *value, uint64_t *ret_ns)
+{
+	if (hr_text_parse_duration(value, ret_ns) == 0)
+		return 0;
+	return hr_option_wrong(name, expected, value);
+}
+
+int hr_option_number(const char *name, const char *expected, const char *value, uint64_t least,
+		     uint64_t most, uint64_t *ret)
+{
+	if (hr_text_parse_uint(value, most, ret) == 0 && *ret >= least)
+		return 0;
+	return hr_option_wrong(name, expected, value);
+}
+
 int hr_option_wrong_word(const char *name, const char *words, const char *value)
 {
 	struct hr_near near = hr_near(value);

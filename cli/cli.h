@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum hr_exit {
 	HR_EXIT_USAGE = 2,
@@ -89,6 +90,11 @@ bool hr_option_needs_value(const struct hr_option *o);
 
 /* Reports that the value of --name must be `expected`. Returns -1. */
 int hr_option_wrong(const char *name, const char *expected, const char *value);
+
+/* Read a time, or a number from `least` to `most`. Return 0, or -1 as hr_option_wrong does. */
+int hr_option_time(const char *name, const char *expected, const char *value, uint64_t *ret_ns);
+int hr_option_number(const char *name, const char *expected, const char *value, uint64_t least,
+		     uint64_t most, uint64_t *ret);
 
 /* Like hr_option_wrong, for an option with few values, for example "trace counters". Returns -1. */
 int hr_option_wrong_word(const char *name, const char *words, const char *value);

@@ -61,14 +61,6 @@ static void signals_catch(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* Reads a number above 0. */
-static int number_take(const char *name, const char *text, uint64_t most, uint64_t *ret)
-{
-	if (hr_text_parse_uint(text, most, ret) < 0 || *ret == 0)
-		return hr_option_wrong(name, "a number above 0", text);
-	return 0;
-}
-
 struct import_arguments {
 	struct hr_import_options options;
 	const char **files;
@@ -100,16 +92,15 @@ static int take_argument(void *self, int id, const char *value)
 		to->node = value;
 		break;
 	case OPT_RANK:
-		if (hr_text_parse_uint(value, RANKS_MOST - 1, &n) < 0)
-			return hr_option_wrong("rank", "a number", value);
+		r = hr_option_number("rank", "a number", value, 0, RANKS_MOST - 1, &n);
 		to->rank_plus1 = (uint32_t)n + 1;
 		break;
 	case OPT_RANKS:
-		r = number_take("ranks", value, RANKS_MOST, &n);
+		r = hr_option_number("ranks", "a number above 0", value, 1, RANKS_MOST, &n);
 		to->ranks = (uint32_t)n;
 		break;
 	case OPT_THREADS:
-		r = number_take("threads", value, THREADS_MOST, &n);
+		r = hr_option_number("threads", "a number above 0", value, 1, THREADS_MOST, &n);
 		to->threads = (unsigned)n;
 		break;
 	default: /* an operand */

@@ -58,9 +58,8 @@ static int take_argument(void *self, int id, const char *value)
 		r->serve = true;
 		return 0;
 	case OPT_PORT:
-		return hr_text_parse_uint(value, UINT16_MAX, &r->port) == 0
-			   ? 0
-			   : hr_option_wrong("port", "a port, 0 to 65535", value);
+		return hr_option_number("port", "a port, 0 to 65535", value, 0, UINT16_MAX,
+					&r->port);
 	default: /* an operand */
 		r->query.stores[r->query.n_stores++] = value;
 		return 0;

@@ -35,6 +35,7 @@ enum {
 };
 
 #define LEVELS "trace counters"
+#define A_TIME "a time such as 5s, 500ms or 0"
 
 const struct hr_option hr_run_option_table[] = {
     {"store", 'o', "STORE", "folder, or collectors: tcp://HOST[:PORT],...", NULL},
@@ -107,13 +108,6 @@ static int set_store(struct hr_run_options *o, const char *value)
 	return 0;
 }
 
-static int set_time(const char *option, const char *value, uint64_t *ret_ns)
-{
-	return hr_text_parse_duration(value, ret_ns) == 0
-		   ? 0
-		   : hr_option_wrong(option, "a time such as 5s, 500ms or 0", value);
-}
-
 static int set_option(struct hr_run_options *o, int id, const char *value)
 {
 	switch (id) {
@@ -149,9 +143,9 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 			   ? 0
 			   : hr_option_wrong("max-size", "a size such as 10GiB or 500M", value);
 	case OPT_LINGER:
-		return set_time("linger", value, &o->linger_ns);
+		return hr_option_time("linger", A_TIME, value, &o->linger_ns);
 	case OPT_DRAIN:
-		return set_time("drain", value, &o->drain_ns);
+		return hr_option_time("drain", A_TIME, value, &o->drain_ns);
 	case OPT_SUMMARY:
 		o->summary = value;
 		return value[0] != '\0' && strcmp(value, "-") != 0

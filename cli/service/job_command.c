@@ -81,17 +81,11 @@ struct request {
 	int level, probes; /* -1: the default of the node service */
 };
 
-static int job_command_set_number(const char *name, const char *value, uint64_t most, uint64_t *ret)
-{
-	return hr_text_parse_uint(value, most, ret) == 0 ? 0
-							 : hr_option_wrong(name, "a number", value);
-}
+#define A_TIME "a time such as 30s"
 
-static int set_time(const char *name, const char *value, uint64_t *ret)
+static int set_number(const char *name, const char *value, uint64_t most, uint64_t *ret)
 {
-	return hr_text_parse_duration(value, ret) == 0
-		   ? 0
-		   : hr_option_wrong(name, "a time such as 30s", value);
+	return hr_option_number(name, "a number", value, 0, most, ret);
 }
 
 static int job_command_set_option(struct request *q, int id, const char *value)
@@ -102,10 +96,10 @@ static int job_command_set_option(struct request *q, int id, const char *value)
 		return 0;
 	case OPT_UID:
 		q->has_uid = true;
-		return job_command_set_number("uid", value, UINT32_MAX - 1, &q->uid);
+		return set_number("uid", value, UINT32_MAX - 1, &q->uid);
 	case OPT_ATTEMPT:
 		q->has_attempt = true;
-		return job_command_set_number("attempt", value, UINT32_MAX, &q->attempt);
+		return set_number("attempt", value, UINT32_MAX, &q->attempt);
 	case OPT_SCHEDULER:
 		q->scheduler = value;
 		return 0;
@@ -133,18 +127,18 @@ static int job_command_set_option(struct request *q, int id, const char *value)
 		q->local_ranks = value;
 		return 0;
 	case OPT_EXPECTED:
-		return job_command_set_number("ranks-expected", value, UINT32_MAX, &q->expected);
+		return set_number("ranks-expected", value, UINT32_MAX, &q->expected);
 	case OPT_NODES:
-		return job_command_set_number("nodes", value, UINT32_MAX, &q->nodes);
+		return set_number("nodes", value, UINT32_MAX, &q->nodes);
 	case OPT_STATE:
 		q->state = value;
 		return 0;
 	case OPT_LINGER:
-		return set_time("linger", value, &q->linger_ns);
+		return hr_option_time("linger", A_TIME, value, &q->linger_ns);
 	case OPT_DRAIN:
-		return set_time("drain", value, &q->drain_ns);
+		return hr_option_time("drain", A_TIME, value, &q->drain_ns);
 	case OPT_WAIT:
-		return set_time("wait", value, &q->wait_ns);
+		return hr_option_time("wait", A_TIME, value, &q->wait_ns);
 	default:
 		q->socket = value;
 		return 0;

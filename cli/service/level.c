@@ -57,9 +57,9 @@ int hr_level_main(int argc, char **argv)
 			return hr_command_help("level");
 		if (id == OPT_SOCKET) {
 			socket = o.value;
-		} else if (id == OPT_FOR && hr_text_parse_duration(o.value, &for_ns) < 0) {
-			hr_option_wrong("for", "a time such as 60s or 5m", o.value);
-			return HR_EXIT_USAGE;
+		} else if (id == OPT_FOR) {
+			if (hr_option_time("for", "a time such as 60s or 5m", o.value, &for_ns) < 0)
+				return HR_EXIT_USAGE;
 		} else if (id == HR_OPTION_END && o.next < argc) {
 			if (n == 2) {
 				hr_report("too many arguments: headrace level JOB counters|trace");

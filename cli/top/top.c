@@ -368,8 +368,7 @@ static int take_argument(void *self, int id, const char *value)
 			i = hr_option_wrong("interval", "a time from 100ms to 30s", value);
 		break;
 	case 'n':
-		if (hr_text_parse_uint(value, UINT32_MAX, &t->count) < 0 || t->count == 0)
-			i = hr_option_wrong("count", "a number above 0", value);
+		i = hr_option_number("count", "a number above 0", value, 1, UINT32_MAX, &t->count);
 		break;
 	case HR_OPTION_FORMAT:
 		t->json = hr_option_is_json(value);
