@@ -3,9 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/terminal.h"
+#include "cli/cli.h"
 #include "common/text.h"
 
 #define COLUMNS_LEAST 40u
@@ -17,6 +18,21 @@ static const char *const sheet_styles[] = {
     [HR_STYLE_WARN] = "\033[33m",
     [HR_STYLE_BAD] = "\033[31m",
 };
+
+unsigned hr_terminal_width(int fd)
+{
+	struct winsize size;
+
+	return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+bool hr_terminal_colour(int fd)
+{
+	const char *term = hr_getenv("TERM");
+
+	return isatty(fd) && hr_getenv("NO_COLOR") == NULL && term != NULL &&
+	       strcmp(term, "dumb") != 0;
+}
 
 void hr_sheet_init(struct hr_sheet *p, FILE *out)
 {

@@ -11,9 +11,16 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum hr_style { HR_STYLE_PLAIN, HR_STYLE_BOLD, HR_STYLE_GOOD, HR_STYLE_WARN, HR_STYLE_BAD };
+
+/* Returns the number of columns of the terminal; 0: the descriptor is no terminal. */
+unsigned hr_terminal_width(int fd);
+
+/* Returns whether the descriptor is a terminal with colours, and NO_COLOR is not set. */
+bool hr_terminal_colour(int fd);
 
 #define HR_SHEET_COLUMNS 80u /* width of tables in a file or pipe */
 
@@ -27,6 +34,11 @@ struct hr_sheet {
 
 /* Reads the width, the colours and the working directory. */
 void hr_sheet_init(struct hr_sheet *p, FILE *out);
+
+static inline const char *hr_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
 
 static inline unsigned hr_sheet_width(const struct hr_sheet *p)
 {

@@ -5,6 +5,7 @@
 
 #include "cli/fleet/fleet.h"
 #include "cli/screen_text.h"
+#include "cli/sheet.h"
 #include "common/text.h"
 
 #define MOUNTS 6u /* rows of mounts of the whole cluster */
@@ -74,11 +75,6 @@ static void put_rates(struct fleet_page *p, const Headrace__FleetRate *r)
 		hr_text_decimal(r->reads + r->writes).s, hr_text_size((uint64_t)bytes_of(r)).s);
 }
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* ---- totals ---------------------------------------------------------------------------------- */
 
 static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
@@ -86,9 +82,9 @@ static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
 	const Headrace__Fleet *f = d->fleet;
 
 	fprintf(p->out, "%s %s: %u running job%s", hr_screen_clock(f->real_ns).s, d->collector,
-		f->jobs_total, plural(f->jobs_total));
+		f->jobs_total, hr_plural(f->jobs_total));
 	if (f->nodes > 0)
-		fprintf(p->out, "; %u node%s connected", f->nodes, plural(f->nodes));
+		fprintf(p->out, "; %u node%s connected", f->nodes, hr_plural(f->nodes));
 	end_line(p);
 	if (f->rate == NULL || f->jobs_total == 0)
 		return;
@@ -182,7 +178,7 @@ static void put_problems(struct fleet_page *p, const Headrace__FleetJob *j)
 {
 	if (j->silent_nodes > 0) {
 		fprintf(p->out, "  %u connection%s sent nothing for more than 5 s", j->silent_nodes,
-			plural(j->silent_nodes));
+			hr_plural(j->silent_nodes));
 		end_line(p);
 	}
 	if (j->lost > 0) {

@@ -14,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/run/runs.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
 #include "query/ask.h"
 #include "common/array.h"
 #include "common/now.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/terminal.h"
+#include "cli/sheet.h"
 #include "query/duckdb/text_table.h"
 #include "common/now.h"
 #include "common/text.h"

@@ -25,7 +25,7 @@
 #include "clickhouse/target.h"
 #include "cli/query/query_operands.h"
 #include "cli/query/query_request.h"
-#include "cli/terminal.h"
+#include "cli/sheet.h"
 #include "cli/query/query_start.h"
 #include "query/ask.h"
 #include "common/outfile.h"

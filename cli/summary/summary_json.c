@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/summary/summary.h"
-#include "cli/summary/summary_ends.h"
+#include "cli/summary/summary_who.h"
 #include "common/outfile.h"
 #include "common/text.h"
 

@@ -6,9 +6,9 @@
 
 #include "cli/summary/summary_print.h"
 #include "cli/summary/summary_cover.h"
-#include "cli/summary/summary_ends.h"
 #include "cli/summary/summary_finding.h"
 #include "cli/summary/summary_loops.h"
+#include "cli/summary/summary_who.h"
 #include "common/text.h"
 
 /* Prints the state of the last run and, if known, the reason: "failed (exit status 3)". */
@@ -46,9 +46,9 @@ static void print_head(const struct hr_summary *s, struct hr_sheet *sheet)
 	if (s->processes_open > 0)
 		fprintf(out, " (%u still open)", s->processes_open);
 	if (s->ranks > 0)
-		fprintf(out, ", %u rank%s", s->ranks, hr__plural(s->ranks));
+		fprintf(out, ", %u rank%s", s->ranks, hr_plural(s->ranks));
 	if (s->workers > 0)
-		fprintf(out, ", %u worker%s", s->workers, hr__plural(s->workers));
+		fprintf(out, ", %u worker%s", s->workers, hr_plural(s->workers));
 	if (s->nodes > 1)
 		fprintf(out, ", %u nodes", s->nodes);
 	fprintf(out, "; %s", lost.s);
@@ -62,7 +62,7 @@ static void print_head(const struct hr_summary *s, struct hr_sheet *sheet)
 		    "%u earlier run%s of this job in the same store, %s from first to "
 		    "last: all numbers here are sums over the %u runs (--job NAME keeps "
 		    "runs apart)",
-		    s->runs - 1, hr__plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
+		    s->runs - 1, hr_plural(s->runs - 1), hr_text_duration(s->span_ns).s, s->runs);
 }
 
 static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)

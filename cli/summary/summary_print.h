@@ -9,11 +9,6 @@
 #define hr__summary_say(sheet, style, label, ...)                                                  \
 	hr_sheet_say(sheet, style, HR_SUMMARY_INDENT, label, __VA_ARGS__)
 
-static inline const char *hr__plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 /* summary_missing.c */
 /* Returns a text for a sentence: "nothing lost", "15 lost", "the recording has gaps". */
 struct hr_human hr__summary_lost(const struct hr_summary *s, bool *ret_complete);

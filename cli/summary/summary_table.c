@@ -117,7 +117,7 @@ static void print_path(const struct hr_summary *s, struct hr_sheet *sheet,
 		return;
 	if (folder)
 		snprintf(files, sizeof(files), "/ (%s file%s)", hr_text_count(path->sums.files).s,
-			 hr__plural(path->sums.files));
+			 hr_plural(path->sums.files));
 	cells = hr_sheet_width(sheet) - used;
 	cells = cells > NAME_LEAST + strlen(files) ? cells - strlen(files) : NAME_LEAST;
 	hr_sheet_path(sheet, text, sizeof(text), path->path, cells);
@@ -137,7 +137,7 @@ static void print_special(const struct hr_summary *s, struct hr_sheet *sheet)
 
 	if (s->memory.files > 0 && is_worth(s, &memory, PART_SHARE))
 		print_row(s, sheet, &memory, "in memory (%s file%s)",
-			  hr_text_count(s->memory.files).s, hr__plural(s->memory.files));
+			  hr_text_count(s->memory.files).s, hr_plural(s->memory.files));
 	if (own.io_ns * 10 >= s->data.io_ns && own.io_ns > 0)
 		print_row(s, sheet, &own, "Python itself, not in `all`");
 }
@@ -248,11 +248,11 @@ static void print_counts(const struct hr_summary *s, struct hr_sheet *sheet)
 		snprintf(failed, sizeof(failed), " (%s failed)", hr_text_count(d->errors).s);
 	if (d->reads > 0)
 		snprintf(reads, sizeof(reads), "; %s read%s, %s under %u KiB",
-			 hr_text_count(d->reads).s, hr__plural(d->reads),
+			 hr_text_count(d->reads).s, hr_plural(d->reads),
 			 hr_text_percent(d->small_reads, d->reads).s,
 			 HR_SUMMARY_SMALL_BYTES / 1024);
 	hr__summary_say(sheet, HR_STYLE_PLAIN, "  counts", "%s operation%s%s%s",
-			hr_text_count(d->ops).s, hr__plural(d->ops), failed, reads);
+			hr_text_count(d->ops).s, hr_plural(d->ops), failed, reads);
 }
 
 /* Prints how many files on disk were mapped. The totals lack what page faults read from them. */
@@ -263,7 +263,7 @@ static void print_mapped(const struct hr_summary *s, struct hr_sheet *sheet)
 	if (files > 0)
 		hr__summary_say(sheet, HR_STYLE_PLAIN, "  mapped",
 				"%s file%s; the totals do not include bytes that page faults read",
-				hr_text_count(files).s, hr__plural(files));
+				hr_text_count(files).s, hr_plural(files));
 }
 
 void hr__summary_print_table(const struct hr_summary *s, struct hr_sheet *sheet)

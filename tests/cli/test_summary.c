@@ -16,9 +16,8 @@
 #include <cmocka.h>
 
 #include "cli/summary/summary_cover.h"
-#include "cli/summary/summary_lives.h"
-#include "cli/summary/summary_ranks.h"
 #include "cli/summary/summary_runs.h"
+#include "cli/summary/summary_who.h"
 #include "store/store.h"
 #include "common/ops.h"
 
