@@ -266,12 +266,21 @@ static void test_json(void **state)
 	hr_json_bool(&j, "yes", true);
 	hr_json_null(&j, "none");
 	hr_json_double(&j, "half", 0.5);
+	for (size_t i = 0; hr_json_row(&j, "rows", i, 2); i++)
+		hr_json_uint(&j, "n", i);
+	for (size_t i = 0; hr_json_row(&j, "no_rows", i, 0); i++)
+		fail();
+	hr_json_uint_if(&j, "unknown", false, 7);
+	assert_false(hr_json_object_if(&j, "nothing", false));
 	hr_json_end(&j);
 	fclose(out);
 	assert_string_equal(
 	    text, "{\n  \"name\": \"a\\\"b\\\\\\u000a\",\n  \"path\": \"x\\\\xFF\\\\\\\\\",\n"
 		  "  \"list\": [\n    18446744073709551615,\n    -1\n  ],\n  \"empty\": {},\n"
-		  "  \"yes\": true,\n  \"none\": null,\n  \"half\": 0.5\n}\n");
+		  "  \"yes\": true,\n  \"none\": null,\n  \"half\": 0.5,\n"
+		  "  \"rows\": [\n    {\n      \"n\": 0\n    },\n"
+		  "    {\n      \"n\": 1\n    }\n  ],\n"
+		  "  \"no_rows\": [],\n  \"unknown\": null,\n  \"nothing\": null\n}\n");
 	free(text);
 }
 
