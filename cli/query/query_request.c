@@ -78,18 +78,14 @@ void hr_request_list(const struct hr_named *list, enum hr_ask_format format)
 	}
 	hr_json_init(&j, stdout);
 	hr_json_document(&j, "headrace-queries/1");
-	hr_json_array(&j, "queries");
-	for (const struct hr_named *q = list; q->name != NULL; q++) {
+	for (size_t i = 0; hr_json_row(&j, "queries", i, i + (list[i].name != NULL)); i++) {
 		const char *about;
 		size_t n;
 
-		hr_named_about(q, &about, &n);
-		hr_json_object(&j, NULL);
-		hr_json_string(&j, "name", q->name);
+		hr_named_about(&list[i], &about, &n);
+		hr_json_string(&j, "name", list[i].name);
 		hr_json_path(&j, "about", about, n);
-		hr_json_end(&j);
 	}
-	hr_json_end(&j);
 	hr_json_end(&j);
 }
 
