@@ -10,32 +10,6 @@
 
 #define SAME_WORK 0.005
 
-static const struct {
-	const char *name, *more, *less;
-} cause_rows[] = {
-#define HR_WHY(id, more, less) {#id, more, less},
-#include "compare/causes.def"
-#undef HR_WHY
-};
-
-const char *hr_compare_cause_name(enum hr_compare_cause_id id)
-{
-	return cause_rows[id].name;
-}
-
-const char *hr_compare_cause_meaning(enum hr_compare_cause_id id, double seconds)
-{
-	return seconds > 0 ? cause_rows[id].more : cause_rows[id].less;
-}
-
-struct hr_human hr_compare_seconds(double seconds)
-{
-	struct hr_human text = hr_text_duration((uint64_t)(fabs(seconds) * 1e9)), ret;
-
-	snprintf(ret.s, sizeof(ret.s), "%s%.30s", seconds < 0 ? "-" : "", text.s);
-	return ret;
-}
-
 static void compare_quantities(const struct hr_side_means *means, struct hr_comparison *c)
 {
 	double whole = fmax(means[HR_COMPARE_A].quantities[HR_QUANTITY_wall].mean,

@@ -64,12 +64,6 @@ struct hr_comparison {
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret);
 void hr_comparison_done(struct hr_comparison *c);
 
-/* A duration for people, also a negative one. */
-struct hr_human hr_compare_seconds(double seconds);
-
 const char *hr_compare_cause_name(enum hr_compare_cause_id id);
-
-/* The meaning of a cause, for `seconds` more or less. */
-const char *hr_compare_cause_meaning(enum hr_compare_cause_id id, double seconds);
 
 #endif

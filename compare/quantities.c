@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compare/quantities.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct hr_quantity_row hr_quantity_rows[HR_QUANTITIES] = {
@@ -35,4 +37,12 @@ bool hr_quantity_has(enum hr_quantity quantity, const char *phase, const char *p
 		    matches(&hr_quantity_rows[i], phase, part))
 			return false;
 	return true;
+}
+
+struct hr_human hr_compare_seconds(double seconds)
+{
+	struct hr_human text = hr_text_duration((uint64_t)(fabs(seconds) * 1e9)), ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%s%.30s", seconds < 0 ? "-" : "", text.s);
+	return ret;
 }

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "common/text.h"
+
 enum hr_quantity {
 #define HR_QUANTITY(id, name, level, phases, parts) HR_QUANTITY_##id,
 #include "compare/quantities.def"
@@ -24,5 +26,8 @@ extern const struct hr_quantity_row hr_quantity_rows[HR_QUANTITIES];
 
 /* Whether the quantity contains a part of a phase. Of those of level 2, only one contains it. */
 bool hr_quantity_has(enum hr_quantity quantity, const char *phase, const char *part);
+
+/* A duration for people, also a negative one. */
+struct hr_human hr_compare_seconds(double seconds);
 
 #endif
