@@ -3,34 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "common/fnv.h"
-#include "common/now.h"
-
 #define TICK_MS 500u
 
 static uint64_t real_ns(void)
 {
 	return hr_now_ns(CLOCK_REALTIME);
-}
-
-uint64_t hr__now_ms(void)
-{
-	return hr_now_ms(CLOCK_MONOTONIC);
-}
-
-uint64_t hr__stream_hash(const char *job, const char *node, uint64_t instance)
-{
-	uint64_t h = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
-
-	h = hr_fnv(h, node, strlen(node) + 1);
-	return hr_fnv(h, &instance, sizeof(instance));
 }
 
 const struct hr_ingest_config hr_ingest_defaults = {
@@ -45,80 +28,6 @@ const struct hr_ingest_config hr_ingest_defaults = {
 };
 
 /* ---- answers ---- */
-
-static void put_answer(struct hr__worker *w, struct hr__answer *a)
-{
-	*w->answers_last = a;
-	w->answers_last = &a->next;
-}
-
-static struct hr__answer *add_answer(struct hr__worker *w, struct hr_channel *ch,
-				     enum hr_answer_kind kind)
-{
-	struct hr__answer *a = calloc(1, sizeof(*a));
-
-	/* Without memory there is no answer, so the daemon sends the frames again. */
-	if (!a)
-		return NULL;
-	a->channel = ch;
-	a->view.kind = kind;
-	put_answer(w, a);
-	return a;
-}
-
-void hr__answer(struct hr__worker *w, struct hr_channel *ch, enum hr_answer_kind kind,
-		uint64_t mark)
-{
-	struct hr__answer *a = add_answer(w, ch, kind);
-
-	if (a)
-		a->view.mark = mark;
-}
-
-void hr__nack(struct hr__worker *w, struct hr_channel *ch, const struct hr__nack *n,
-	      const char *format, ...)
-{
-	struct hr__answer *a = add_answer(w, ch, HR_ANSWER_NACK);
-	va_list args;
-
-	w->stats.nacks++;
-	if (!a)
-		return;
-	va_start(args, format);
-	if (vasprintf(&a->text, format, args) < 0)
-		a->text = NULL;
-	va_end(args);
-	a->view.text = a->text ? a->text : "";
-	a->view.reason = n->reason;
-	a->view.mark = n->mark;
-	a->view.retry_ms = n->retry_ms;
-	a->view.closed = n->closed;
-	a->view.alarm = n->alarm;
-}
-
-void hr__answers_flush(struct hr__worker *w)
-{
-	struct hr_ingest *in = w->ingest;
-
-	for (struct hr_channel *ch = w->released; ch; ch = ch->next_released) {
-		struct hr__answer *a = add_answer(w, ch, HR_ANSWER_RELEASED);
-
-		if (a)
-			a->view.bytes = ch->released;
-		ch->released = 0;
-		ch->in_released = false;
-	}
-	w->released = NULL;
-	if (!w->answers)
-		return;
-	pthread_mutex_lock(&in->lock);
-	*in->answers_last = w->answers;
-	in->answers_last = w->answers_last;
-	pthread_mutex_unlock(&in->lock);
-	w->answers = NULL;
-	w->answers_last = &w->answers;
-	in->config.wake(in->config.self);
-}
 
 static void channel_free(struct hr_channel *ch)
 {
@@ -211,7 +120,8 @@ static void work_on(struct hr__worker *w, struct hr__item *item)
 static void put_gone(struct hr__worker *w, struct hr_channel *ch)
 {
 	ch->gone = (struct hr__answer){.channel = ch, .view.kind = HR_ANSWER_GONE};
-	put_answer(w, &ch->gone);
+	*w->answers_last = &ch->gone;
+	w->answers_last = &ch->gone.next;
 }
 
 static void round_of(struct hr__worker *w, struct hr__item *items)
@@ -261,6 +171,55 @@ static struct hr__item *take_items(struct hr__worker *w, bool *ret_stop)
 	return items;
 }
 
+/* ---- ticks ---- */
+
+static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint64_t now_ms)
+{
+	const struct hr_ingest_config *c = &w->ingest->config;
+
+	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
+		(void)hr__state_write(w, s, false);
+	/* A stream that has ended is closed earlier. */
+	if (!s->owner && !s->changed &&
+	    now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
+		hr__stream_drop(w, s, true);
+}
+
+static void tick(struct hr__worker *w)
+{
+	uint64_t now_ms = hr__now_ms();
+
+	for (unsigned b = 0; b < HR__BUCKETS; b++) {
+		struct hr__ingest_stream *next;
+
+		for (struct hr__ingest_stream *s = w->buckets[b]; s; s = next) {
+			next = s->next;
+			tick_stream(w, s, now_ms);
+		}
+	}
+	if (!w->waiting)
+		return;
+	hr__waiting_retry(w);
+	w->ingest->backend->commit(w);
+	hr__answers_flush(w);
+}
+
+static void seal_all(struct hr__worker *w)
+{
+	w->ingest->backend->commit(w);
+	for (unsigned b = 0; b < HR__BUCKETS; b++) {
+		while (w->buckets[b]) {
+			struct hr__ingest_stream *s = w->buckets[b];
+
+			s->state.connected = false;
+			(void)hr__state_write(w, s, false);
+			hr__stream_drop(w, s, true);
+		}
+	}
+}
+
+/* ---- store threads ---- */
+
 static void *store_thread(void *self)
 {
 	struct hr__worker *w = self;
@@ -275,14 +234,14 @@ static void *store_thread(void *self)
 		round_of(w, items);
 		due = hr__now_ms() - w->ticked_ms >= TICK_MS;
 		if (due) {
-			hr__tick(w);
+			tick(w);
 			w->ticked_ms = hr__now_ms();
 		}
 		/* because a thread without streams does not wait for ticks */
 		if (due || w->n_streams == 0)
 			hr__stats_log(w);
 	}
-	hr__seal_all(w);
+	seal_all(w);
 	hr__answers_flush(w);
 	pthread_mutex_lock(&in->lock);
 	in->running--;

@@ -3,31 +3,10 @@
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/batch.h"
-
-void hr__channel_end(struct hr__worker *w, struct hr_channel *ch, const char *reason, bool alarm,
-		     const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	hr__nack(w, ch,
-		 &(struct hr__nack){.reason = reason,
-				    .mark = ch->stream ? ch->stream->durable : 0,
-				    .closed = true,
-				    .alarm = alarm},
-		 "%s", text);
-	if (ch->stream)
-		hr__stream_leave(w, ch->stream);
-}
 
 /* Allocates memory for a message, up to a limit: a frame of 64 KiB can unpack to gigabytes. */
 static void *get(void *self, size_t bytes)

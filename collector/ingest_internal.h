@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest_internal.h - shared by ingest.c (queues, threads) and the code of store threads:
- * ingest_open.c, ingest_limit.c, ingest_frame.c, ingest_stats.c and a backend
+ * ingest_internal.h - shared by ingest.c (queues, threads) and the code of store threads
+ *
+ *      ingest.c -> ingest_open.c, ingest_frame.c -> backend -> ingest_stream.c -> ingest_stats.c
  *
  * A backend stores frames: backend_folder.c in the folder of a store, backend_clickhouse.c in
- * ClickHouse.
+ * ClickHouse. Calls go to the right only.
  */
 #ifndef HEADRACE_COLLECTOR_INGEST_INTERNAL_H
 #define HEADRACE_COLLECTOR_INGEST_INTERNAL_H
 
 #include <pthread.h>
+#include <string.h>
 
-#include "common/arena.h"
 #include "collector/ingest.h"
+#include "common/arena.h"
+#include "common/fnv.h"
+#include "common/now.h"
 #include "store/store.h"
 
 #define HR__BUCKETS 1024u
@@ -177,11 +181,20 @@ struct hr_ingest {
 	struct hr__worker workers[];
 };
 
-uint64_t hr__now_ms(void);
+static inline uint64_t hr__now_ms(void)
+{
+	return hr_now_ms(CLOCK_MONOTONIC);
+}
 
-uint64_t hr__stream_hash(const char *job, const char *node, uint64_t instance);
+static inline uint64_t hr__stream_hash(const char *job, const char *node, uint64_t instance)
+{
+	uint64_t h = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
 
-/* ---- ingest.c: answers ---- */
+	h = hr_fnv(h, node, strlen(node) + 1);
+	return hr_fnv(h, &instance, sizeof(instance));
+}
+
+/* ---- ingest_stream.c ---- */
 void hr__answer(struct hr__worker *w, struct hr_channel *ch, enum hr_answer_kind kind,
 		uint64_t mark);
 
@@ -197,13 +210,21 @@ __attribute__((format(printf, 4, 5))) void hr__nack(struct hr__worker *w, struct
 
 void hr__answers_flush(struct hr__worker *w);
 
-/* ---- ingest_limit.c ---- */
-bool hr__may_begin(struct hr_ingest *in, uint32_t uid);
-void hr__has_begun(struct hr_ingest *in, uint32_t uid);
-
-/* ---- ingest_open.c ---- */
-void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
-void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
+/* Returns the index in worker->buckets. */
+unsigned hr__stream_bucket(const char *job, const char *node, uint64_t instance, uint32_t attempt);
+void hr__stream_free(struct hr__ingest_stream *s);
+void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
+void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s);
+/* Frees a stream. `seal`: first closes its writer, which seals the segment. */
+void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
+/* Makes the backend write the state of the stream. Returns 0 or -errno. */
+int hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s, bool sync);
+/* Sends a Nack that ends the channel. */
+__attribute__((format(printf, 5, 6))) void hr__channel_end(struct hr__worker *w,
+							   struct hr_channel *ch,
+							   const char *reason, bool alarm,
+							   const char *format, ...);
+void hr__has_begun(struct hr_ingest *in, uint32_t uid); /* the user has begun a stream */
 /*
  * Checks that the frames of the daemon continue those of the store, without a gap. A gap is allowed
  * if another collector has acknowledged the frames. Returns 0, or -ECANCELED after a Nack.
@@ -217,26 +238,6 @@ void hr__job_denied(struct hr__worker *w, struct hr_channel *ch); /* it is anoth
 bool hr__stream_may_begin(struct hr__worker *w, struct hr_channel *ch);
 /* Call it if the stream cannot be opened now. Sends a Nack; later ticks try again. */
 void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, const char *why);
-void hr__waiting_retry(struct hr__worker *w);
-
-void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s);
-
-/* Frees a stream. `seal`: first closes its writer, which seals the segment. */
-void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
-
-/* ---- ingest_frame.c ---- */
-void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_t *frame,
-		       size_t bytes);
-/* Sends a Nack that ends the channel. */
-__attribute__((format(printf, 5, 6))) void hr__channel_end(struct hr__worker *w,
-							   struct hr_channel *ch,
-							   const char *reason, bool alarm,
-							   const char *format, ...);
-
-/* ---- ingest_tick.c ---- */
-void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
-void hr__tick(struct hr__worker *w); /* call it about once a second */
-void hr__seal_all(struct hr__worker *w);
 /* Sends OPENED, if the owner waits for it. */
 void hr__opened(struct hr__worker *w, struct hr__ingest_stream *s);
 /* Call it after the frames up to `mark` were stored: sends OPENED or ACK. */
@@ -249,6 +250,15 @@ __attribute__((format(printf, 4, 5))) void hr__commit_failed(struct hr__worker *
 							     struct hr__ingest_stream *s,
 							     bool alarm, const char *format, ...);
 
+/* ---- ingest_open.c ---- */
+void hr__channel_open(struct hr__worker *w, struct hr_channel *ch);
+void hr__channel_close(struct hr__worker *w, struct hr_channel *ch);
+void hr__waiting_retry(struct hr__worker *w);
+
+/* ---- ingest_frame.c ---- */
+void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_t *frame,
+		       size_t bytes);
+
 /* ---- ingest_stats.c ---- */
 void hr__stats_commit(struct hr__worker *w, uint64_t ns);
 /*
@@ -258,8 +268,5 @@ void hr__stats_commit(struct hr__worker *w, uint64_t ns);
 void hr__stats_silent(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_back(struct hr__worker *w, const struct hr__ingest_stream *s);
 void hr__stats_log(struct hr__worker *w);
-
-/* Makes the backend write the state of the stream. Returns 0 or -errno. */
-int hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s, bool sync);
 
 #endif

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * ingest_open.c - who may open a stream
- *
- * The first peer that opens a stream sends a secret. Later, only a peer with the same secret may
- * open the stream. The backend stores the secret before OPENED is sent.
- */
+/* ingest_open.c - opens streams and makes room for them; channels that cannot be opened wait */
 #include "collector/ingest_internal.h"
 
 #include <errno.h>
@@ -12,37 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
-
-#define USER_DIVIDE 4u	   /* one user may open 1/USER_DIVIDE of max_streams */
-#define RETRIES_MAX 512u   /* number of waiting channels that one tick tries to open */
-#define LIMIT_MS    60000u /* value of Nack.retry_ms for a user with too many new streams */
-
-static unsigned bucket_of(const char *job, const char *node, uint64_t instance, uint32_t attempt)
-{
-	uint64_t h = hr_fnv(hr__stream_hash(job, node, instance), &attempt, sizeof(attempt));
-
-	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
-}
+#define USER_DIVIDE 4u	 /* one user may open 1/USER_DIVIDE of max_streams */
+#define RETRIES_MAX 512u /* number of waiting channels that one tick tries to open */
 
 static struct hr__ingest_stream *ingest_open_find(struct hr__worker *w, const Headrace__Open *o)
 {
 	struct hr__ingest_stream *s =
-	    w->buckets[bucket_of(o->job, o->node, o->instance, o->attempt)];
+	    w->buckets[hr__stream_bucket(o->job, o->node, o->instance, o->attempt)];
 
 	while (s && (s->id.instance != o->instance || s->id.attempt != o->attempt ||
 		     strcmp(s->job, o->job) != 0 || strcmp(s->node, o->node) != 0))
 		s = s->next;
 	return s;
-}
-
-static void stream_free(struct hr__ingest_stream *s)
-{
-	free(s->cluster);
-	free(s->job);
-	free(s->node);
-	free(s->boot_id);
-	free(s);
 }
 
 static struct hr__ingest_stream *stream_new(const Headrace__Open *o)
@@ -56,7 +32,7 @@ static struct hr__ingest_stream *stream_new(const Headrace__Open *o)
 	s->node = strdup(o->node);
 	s->boot_id = strdup(o->boot_id);
 	if (!s->cluster || !s->job || !s->node || !s->boot_id) {
-		stream_free(s);
+		hr__stream_free(s);
 		return NULL;
 	}
 	s->id = (struct hr_stream_id){.cluster = s->cluster,
@@ -70,86 +46,12 @@ static struct hr__ingest_stream *stream_new(const Headrace__Open *o)
 
 static void ingest_open_put(struct hr__worker *w, struct hr__ingest_stream *s)
 {
-	unsigned b = bucket_of(s->job, s->node, s->id.instance, s->id.attempt);
+	unsigned b = hr__stream_bucket(s->job, s->node, s->id.instance, s->id.attempt);
 
 	s->next = w->buckets[b];
 	w->buckets[b] = s;
 	w->n_streams++;
 	hr__stats_back(w, s);
-}
-
-void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal)
-{
-	struct hr__ingest_stream **at =
-	    &w->buckets[bucket_of(s->job, s->node, s->id.instance, s->id.attempt)];
-
-	while (*at != s)
-		at = &(*at)->next;
-	*at = s->next;
-	w->n_streams--;
-	hr__stats_silent(w, s);
-	if (s->owner)
-		s->owner->stream = NULL;
-	w->ingest->backend->unload(s, seal);
-	stream_free(s);
-}
-
-void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s)
-{
-	s->owner->stream = NULL;
-	s->owner = NULL;
-	s->opening = s->ack_due = false;
-	s->idle_since_ms = hr__now_ms();
-	s->state.connected = false;
-	(void)hr__state_write(w, s, false);
-}
-
-static bool same_secret(const struct hr_stream_state *state, const Headrace__Open *o)
-{
-	/* Compares all bytes, so that the duration does not depend on the difference. */
-	uint8_t difference = 0;
-
-	for (size_t i = 0; i < HR_STREAM_SECRET_BYTES; i++)
-		difference |= state->secret[i] ^ o->secret.data[i];
-	return state->has_secret && difference == 0;
-}
-
-bool hr__stream_denied(struct hr__worker *w, struct hr_channel *ch,
-		       const struct hr_stream_state *state)
-{
-	const struct hr_ingest_right *right = &ch->right;
-
-	if (!same_secret(state, ch->open)) {
-		hr__channel_end(w, ch, "denied", true,
-				"the stream of job %s on %s belongs to another daemon",
-				ch->open->job, ch->open->node);
-		return true;
-	}
-	if (right->own_jobs && state->uid_known && state->uid != right->uid) {
-		hr__channel_end(w, ch, "denied", true, "job %s belongs to another user",
-				ch->open->job);
-		return true;
-	}
-	return false;
-}
-
-bool hr__stream_may_begin(struct hr__worker *w, struct hr_channel *ch)
-{
-	if (!ch->right.own_jobs || hr__may_begin(w->ingest, ch->right.uid))
-		return true;
-	hr__nack(w, ch,
-		 &(struct hr__nack){
-		     .reason = "limit", .retry_ms = LIMIT_MS, .closed = true, .alarm = true},
-		 "user %u has begun %llu streams within 24 hours, the limit per user "
-		 "(new_streams_per_user): the stream of job %s has to wait",
-		 ch->right.uid, (unsigned long long)w->ingest->config.max_new, ch->open->job);
-	return false;
-}
-
-void hr__job_denied(struct hr__worker *w, struct hr_channel *ch)
-{
-	hr__channel_end(w, ch, "denied", true,
-			"job %s belongs to another user: choose another name", ch->open->job);
 }
 
 /*
@@ -207,7 +109,7 @@ static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
 		*ret = s;
 	} else if (s) {
 		w->ingest->backend->unload(s, false);
-		stream_free(s);
+		hr__stream_free(s);
 	}
 	return r;
 }
@@ -229,41 +131,6 @@ static bool sound(struct hr__worker *w, struct hr_channel *ch, const struct hr__
 	else
 		return true;
 	return false;
-}
-
-int hr__stream_join(struct hr__worker *w, struct hr_channel *ch, struct hr__ingest_stream *s)
-{
-	const struct hr__backend *k = w->ingest->backend;
-	const Headrace__Open *o = ch->open;
-	uint64_t mark = s->mark;
-	/* avoids `mark + 1`, which could overflow */
-	bool ahead = o->first_seq > 0 && o->first_seq - 1 > mark;
-
-	if (ahead && o->first_seq - 1 <= o->last_seq)
-		return k->skip(s, o->first_seq - 1);
-	if (ahead || (o->last_seq != 0 && o->last_seq < mark && mark > 1))
-		hr__channel_end(w, ch, "behind", true,
-				"the store has frames up to %llu, but the daemon has %llu to %llu",
-				(unsigned long long)mark, (unsigned long long)o->first_seq,
-				(unsigned long long)o->last_seq);
-	else
-		return 0;
-	return -ECANCELED;
-}
-
-void hr__wait_for_room(struct hr__worker *w, struct hr_channel *ch, const char *why)
-{
-	if (!ch->waiting) {
-		ch->waiting = true;
-		ch->next_waiting = w->waiting;
-		w->waiting = ch;
-	}
-	if (ch->full_sent)
-		return;
-	ch->full_sent = true;
-	hr__nack(w, ch,
-		 &(struct hr__nack){.reason = "full", .retry_ms = w->retry_ms, .alarm = true},
-		 "cannot open the stream of job %s on %s: %s", ch->open->job, ch->open->node, why);
 }
 
 static void in_use(struct hr__worker *w, struct hr_channel *ch, const struct hr__ingest_stream *s)
