@@ -2,7 +2,6 @@
 #include "collector/peers.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,66 +18,6 @@
 #define UNREAD_MS  3600000u /* time limit for reading an answer */
 /* limit of unread answers, far above the one at which a query pauses */
 #define UNREAD_BYTES (4u << 20)
-
-/* ---- sending ---- */
-
-void hr__peer_send(struct hr__peer *p, int body_case, void *body)
-{
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
-
-	msg.body_case = (Headrace__Wire__BodyCase)body_case;
-	msg.hello = body; /* all bodies are pointers in the same union */
-	/* Ignores errors: the connection is closing, or memory is short, which the peer notices. */
-	(void)hr_conn_send_now(p->conn, &msg);
-}
-
-static void frame_done(struct hr__peer *p)
-{
-	p->peers->begun -= p->begun;
-	p->begun = 0;
-}
-
-static void peers_leave(struct hr__peer *p, bool now)
-{
-	if (p->state == HR__PEER_STRANGE)
-		p->peers->n_strange--;
-	frame_done(p);
-	p->state = HR__PEER_LEAVING;
-	hr__peer_close_chans(p);
-	hr_queries_drop(p->peers->queries, p->conn);
-	hr_conn_close(p->conn, now);
-}
-
-void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format, ...)
-{
-	Headrace__Refusal refusal = HEADRACE__REFUSAL__INIT;
-	char text[512];
-	va_list args;
-
-	if (p->state == HR__PEER_LEAVING)
-		return;
-	p->peers->n_refused++;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	refusal.reason = (char *)reason;
-	refusal.text = text;
-	hr__peer_send(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
-	peers_leave(p, false);
-}
-
-void hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...)
-{
-	char key[256], text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	snprintf(key, sizeof(key), "%s %s", p->host, about);
-	hr_log_about(HR_LOG_WARNING, key, "%s%s%s: %s", p->address, p->who.text[0] ? " " : "",
-		     p->who.text, text);
-}
 
 /* ---- messages ---- */
 
@@ -171,7 +110,7 @@ static struct hr__peer *slowest(struct hr_peers *peers)
 static void send_away(struct hr__peer *p, const char *why)
 {
 	hr__peer_complain(p, why, "%s: closed", why);
-	peers_leave(p, true);
+	hr__peer_leave(p, true);
 }
 
 static void on_begun(void *self, size_t bytes)
@@ -194,7 +133,7 @@ static int peers_on_frame(void *self, uint8_t *frame, size_t bytes, bool control
 	Headrace__Wire *msg;
 	int r;
 
-	frame_done(p);
+	hr__peer_frame_done(p);
 	p->frame_ms = uv_now(p->peers->loop);
 	if (p->state != HR__PEER_LEAVING && hr_conn_queued(p->conn) > UNREAD_BYTES)
 		send_away(p, "the client does not read the answers");
@@ -223,25 +162,6 @@ static void on_drained(void *self)
 		hr_queries_drained(p->peers->queries, p->conn);
 }
 
-static void unlink_peer(struct hr__peer *p)
-{
-	struct hr_peers *peers = p->peers;
-
-	*p->at = p->next;
-	if (p->next)
-		p->next->at = p->at;
-	else
-		peers->last = p->at;
-	peers->n--;
-}
-
-void hr__peer_free(struct hr__peer *p)
-{
-	unlink_peer(p);
-	free(p->by_number);
-	free(p);
-}
-
 static void peers_on_closed(void *self, int error, const char *why)
 {
 	struct hr__peer *p = self;
@@ -251,7 +171,7 @@ static void peers_on_closed(void *self, int error, const char *why)
 			hr__peer_complain(p, why, "%s", why);
 		if (p->state == HR__PEER_STRANGE)
 			p->peers->n_strange--;
-		frame_done(p);
+		hr__peer_frame_done(p);
 		hr__peer_close_chans(p);
 		hr_queries_drop(p->peers->queries, p->conn);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers_internal.h - shared by peers.c, peer_hello.c (identity), peer_streams.c (channels) and
- * peer_now.c (what jobs do now)
+ * peers_internal.h - shared by peers.c (all peers), peer_hello.c (identity), peer_now.c (what jobs
+ * do now) and peer.c, which the others call
  */
 #ifndef HEADRACE_COLLECTOR_PEERS_INTERNAL_H
 #define HEADRACE_COLLECTOR_PEERS_INTERNAL_H
@@ -84,7 +84,19 @@ struct hr_peers {
 	bool stopping;
 };
 
-/* ---- peers.c ---- */
+/* ---- peer.c ---- */
+void hr__peer_open(struct hr__peer *p, const Headrace__Open *open);
+void hr__peer_use(struct hr__peer *p, uint32_t number);
+void hr__peer_close_chan(struct hr__peer *p, uint32_t number);
+void hr__peer_close_chans(struct hr__peer *p);
+int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes);
+void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong);
+void hr__peer_ping(struct hr__peer *p);
+/* Returns the open channel with this number; NULL: there is none. */
+struct hr__chan *hr__peer_chan(struct hr__peer *p, uint32_t number);
+/* Disconnects the peer. With `now`, drops queued messages. */
+void hr__peer_leave(struct hr__peer *p, bool now);
+void hr__peer_frame_done(struct hr__peer *p); /* frees the memory of the incomplete frame */
 __attribute__((format(printf, 3, 4))) void hr__peer_refuse(struct hr__peer *p, const char *reason,
 							   const char *format, ...);
 /* Logs at most one message per minute, host and `about`, so that it hides no others. */
@@ -96,17 +108,6 @@ void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 
 /* ---- peer_hello.c ---- */
 void hr__peer_hello(struct hr__peer *p, const Headrace__Hello *hello);
-
-/* ---- peer_streams.c ---- */
-void hr__peer_open(struct hr__peer *p, const Headrace__Open *open);
-void hr__peer_use(struct hr__peer *p, uint32_t number);
-void hr__peer_close_chan(struct hr__peer *p, uint32_t number);
-void hr__peer_close_chans(struct hr__peer *p);
-int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes);
-void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong);
-void hr__peer_ping(struct hr__peer *p);
-/* Returns the open channel with this number; NULL: there is none. */
-struct hr__chan *hr__peer_chan(struct hr__peer *p, uint32_t number);
 
 /* ---- peer_now.c ---- */
 void hr__peer_now(struct hr__peer *p, const Headrace__Now *now);

@@ -1,19 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The channels of a connection: passes frames to ingest, and answers of ingest to the peer. */
+/*
+ * peer.c - one peer: messages to it, its channels, and its end. Channels pass frames to ingest, and
+ * answers of ingest to the peer.
+ */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "collector/peers_internal.h"
-
+#include "common/log.h"
 #include "common/now.h"
+#include "net/wire.h"
 
 #define CHANNELS_MAX 4096u
 /* limit of channels that are opening or closing; above it, reading pauses */
 #define BUSY_MAX   256u
 #define OPEN_BYTES 4096u   /* size limit of an Open message, whose names become file names */
 #define NODE_JOB   "_node" /* name of the job whose streams describe nodes */
+
+/* ---- messages ---- */
+
+void hr__peer_send(struct hr__peer *p, int body_case, void *body)
+{
+	Headrace__Wire msg = HEADRACE__WIRE__INIT;
+
+	msg.body_case = (Headrace__Wire__BodyCase)body_case;
+	msg.hello = body; /* all bodies are pointers in the same union */
+	/* Ignores errors: the connection is closing, or memory is short, which the peer notices. */
+	(void)hr_conn_send_now(p->conn, &msg);
+}
+
+void hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...)
+{
+	char key[256], text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(key, sizeof(key), "%s %s", p->host, about);
+	hr_log_about(HR_LOG_WARNING, key, "%s%s%s: %s", p->address, p->who.text[0] ? " " : "",
+		     p->who.text, text);
+}
+
+/* ---- channels ---- */
 
 static size_t senders(const struct hr_peers *peers)
 {
@@ -61,7 +93,7 @@ static void resume_peers(struct hr_peers *peers)
 			pause_peer(p, false);
 }
 
-static void peer_streams_release(struct hr__chan *chan, size_t bytes)
+static void chan_release(struct hr__chan *chan, size_t bytes)
 {
 	chan->in_flight -= bytes;
 	if (chan->peer)
@@ -69,7 +101,7 @@ static void peer_streams_release(struct hr__chan *chan, size_t bytes)
 	chan->peers->in_flight -= bytes;
 }
 
-static void peer_streams_put(struct hr__chan *chan, struct hr__chan **list)
+static void chan_put(struct hr__chan *chan, struct hr__chan **list)
 {
 	chan->next = *list;
 	chan->at = list;
@@ -125,7 +157,7 @@ static void drop(struct hr__chan *chan)
 
 static void gone(struct hr__chan *chan)
 {
-	peer_streams_release(chan, chan->in_flight);
+	chan_release(chan, chan->in_flight);
 	take_out(chan);
 	if (chan->peer) {
 		chan->peer->n_chans--;
@@ -150,7 +182,7 @@ void hr__peer_close_chans(struct hr__peer *p)
 		if (chan->number)
 			drop(chan);
 		take_out(chan);
-		peer_streams_put(chan, &p->peers->orphans);
+		chan_put(chan, &p->peers->orphans);
 		chan->peer = NULL;
 	}
 	p->in_flight = p->n_chans = p->n_busy = 0;
@@ -223,7 +255,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		return;
 	}
 	chan->live = hr_fleet_add(&p->peers->fleet, o);
-	peer_streams_put(chan, &p->chans);
+	chan_put(chan, &p->chans);
 	*place_of(p, o->channel) = chan;
 	p->n_chans++;
 	p->n_busy++;
@@ -273,7 +305,7 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 		drop(chan);
 }
 
-static void peer_streams_take(void *context, const struct hr_answer *a)
+static void answer_take(void *context, const struct hr_answer *a)
 {
 	Headrace__Opened words = HEADRACE__OPENED__INIT;
 	Headrace__Ack ack = HEADRACE__ACK__INIT;
@@ -282,7 +314,7 @@ static void peer_streams_take(void *context, const struct hr_answer *a)
 	(void)context;
 	switch (a->kind) {
 	case HR_ANSWER_RELEASED:
-		peer_streams_release(chan, a->bytes);
+		chan_release(chan, a->bytes);
 		break;
 	case HR_ANSWER_OPENED:
 		opened(chan);
@@ -306,7 +338,7 @@ static void peer_streams_take(void *context, const struct hr_answer *a)
 
 void hr_peers_answers(struct hr_peers *peers)
 {
-	hr_ingest_answers(peers->ingest, peer_streams_take, NULL);
+	hr_ingest_answers(peers->ingest, answer_take, NULL);
 	resume_peers(peers);
 }
 
@@ -333,4 +365,60 @@ void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
 	for (struct hr__chan *chan = p->chans; chan; chan = chan->next)
 		if (chan->number)
 			(void)hr_ingest_clock(chan->channel, &p->clock.best);
+}
+
+/* ---- the end ---- */
+
+void hr__peer_frame_done(struct hr__peer *p)
+{
+	p->peers->begun -= p->begun;
+	p->begun = 0;
+}
+
+void hr__peer_leave(struct hr__peer *p, bool now)
+{
+	if (p->state == HR__PEER_STRANGE)
+		p->peers->n_strange--;
+	hr__peer_frame_done(p);
+	p->state = HR__PEER_LEAVING;
+	hr__peer_close_chans(p);
+	hr_queries_drop(p->peers->queries, p->conn);
+	hr_conn_close(p->conn, now);
+}
+
+void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format, ...)
+{
+	Headrace__Refusal refusal = HEADRACE__REFUSAL__INIT;
+	char text[512];
+	va_list args;
+
+	if (p->state == HR__PEER_LEAVING)
+		return;
+	p->peers->n_refused++;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	refusal.reason = (char *)reason;
+	refusal.text = text;
+	hr__peer_send(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
+	hr__peer_leave(p, false);
+}
+
+static void unlink_peer(struct hr__peer *p)
+{
+	struct hr_peers *peers = p->peers;
+
+	*p->at = p->next;
+	if (p->next)
+		p->next->at = p->at;
+	else
+		peers->last = p->at;
+	peers->n--;
+}
+
+void hr__peer_free(struct hr__peer *p)
+{
+	unlink_peer(p);
+	free(p->by_number);
+	free(p);
 }
