@@ -31,6 +31,54 @@
 
 uint64_t hr_attach_pending_ns = UINT64_C(1000000000);
 
+/*
+ * ---- notices ----
+ *
+ * A process announces that it starts a program without the shim (HR_HELLO_EXEC). The notice is kept
+ * until the exec closes its connection; then the program is counted.
+ */
+
+/* If a->message is a notice, removes it from the connection and returns true. */
+static bool notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes)
+{
+	struct hr_hello hello;
+
+	if (hr_hello_check(a->message, bytes, &hello) || hello.kind != HR_HELLO_EXEC)
+		return false;
+	g->notice = malloc(bytes);
+	if (!g->notice)
+		return false;
+	memcpy(g->notice, a->message, bytes);
+	g->notice_bytes = bytes;
+	if (hr__attach_read_flags(a) & MSG_PEEK)
+		(void)recv(g->fd, a->message, 1, MSG_DONTWAIT);
+	return true;
+}
+
+/* Counts the notice of a connection, if there is one, without waiting for the exec. */
+static void notice_count(struct hr_attach *a, struct pending_attach *g)
+{
+	if (!g->notice)
+		return;
+	memcpy(a->message, g->notice, g->notice_bytes);
+	hr__handshake(a, g, g->notice_bytes);
+	free(g->notice);
+	g->notice = NULL;
+}
+
+/* Returns whether the notice is done: its program was counted, or the exec failed. */
+static bool notice_over(struct hr_attach *a, struct pending_attach *g)
+{
+	char failed;
+	ssize_t n = recv(g->fd, &failed, sizeof(failed), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0)
+		notice_count(a, g);
+	return true;
+}
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static void pending_close(struct hr_attach *a, struct pending_attach *g)
@@ -53,7 +101,7 @@ static bool read_first(struct hr_attach *a, struct pending_attach *g)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	if (n > 0 && !hr__notice_keep(a, g, (uint32_t)n))
+	if (n > 0 && !notice_keep(a, g, (uint32_t)n))
 		hr__handshake(a, g, (uint32_t)n);
 	return true;
 }
@@ -62,7 +110,7 @@ static void pending_read(struct hr_attach *a, struct pending_attach *g)
 {
 	if (!g->notice && !read_first(a, g))
 		return;
-	if (!g->notice || hr__notice_over(a, g))
+	if (!g->notice || notice_over(a, g))
 		pending_close(a, g);
 }
 
@@ -175,7 +223,7 @@ static void pending_expire(struct hr_attach *a, struct pending_attach *g)
 	pending_read(a, g);
 	if (g->fd < 0)
 		return;
-	hr__notice_count(a, g);
+	notice_count(a, g);
 	pending_close(a, g);
 }
 
@@ -223,7 +271,7 @@ static bool handle(struct hr_attach *a, uint64_t data)
 	default:
 		accept_all(a); /* connections from before the end still belong to the job */
 		for (unsigned g = 0; g < PENDING_MOST; g++)
-			hr__notice_count(a, &a->pending[g]);
+			notice_count(a, &a->pending[g]);
 		hr__orphans_missed(a);
 		return false;
 	}
@@ -302,6 +350,7 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	for (unsigned i = 0; i < PENDING_MOST; i++)
 		a->pending[i].fd = -1;
 	hr__orphans_find(a);
+	a->orphans_until_ns = hr_boot_ns() + hr_attach_pending_ns;
 	pthread_mutex_init(&a->lock, NULL);
 	hr_ringpool_init(&a->pool);
 	a->message = malloc(HR_HELLO_MAX_BYTES + 1);

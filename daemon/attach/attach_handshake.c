@@ -17,7 +17,6 @@
 #include "daemon/base/quota.h"
 #include "daemon/base/served.h"
 
-#define JOURNAL_WAIT_NS UINT64_C(20000000)
 /* How long an offer waits for room in the journal. Long, because the client sends it only once. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)
 
@@ -53,44 +52,6 @@ static bool attached(void *arg, pid_t pid)
 	return hr__client_by(a, &a->by_pid, (uint32_t)pid) != NULL;
 }
 
-/* Reserves an entry, and returns with the journal's lock. NULL: the journal stays full. */
-static void *journal_reserve(struct hr_attach *a, uint64_t bytes, uint64_t wait_ns)
-{
-	uint64_t give_up_ns = hr_boot_ns() + wait_ns;
-
-	for (;;) {
-		void *in;
-
-		hr_journal_lock(a->c.journal);
-		in = hr_journal_reserve(a->c.journal, bytes, HR_KNOWN_SLACK);
-		if (in)
-			return in;
-		hr_journal_unlock(a->c.journal);
-		if (hr_boot_ns() > give_up_ns)
-			return NULL;
-		usleep(500);
-	}
-}
-
-void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid, uint32_t image)
-{
-	struct hr_entry_note *in = journal_reserve(a, sizeof(*in), JOURNAL_WAIT_NS);
-
-	if (in) {
-		in->reason = reason;
-		in->snapshot = 0;
-		in->count = 1;
-		in->pid = pid;
-		in->image = image;
-		hr_journal_commit(a->c.journal, HR_ENTRY_NOTE, sizeof(*in));
-		hr_journal_unlock(a->c.journal);
-	} else if (reason == HR_LOSS_LIMIT) {
-		hr_drain_refused(a->c.drain, 1);
-	} else {
-		hr_drain_missed(a->c.drain);
-	}
-}
-
 /* Writes the ATTACH entry, in time order with all other entries. -EAGAIN: the journal is full. */
 static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64_t proc,
 			  uint64_t token, bool out)
@@ -105,8 +66,8 @@ static int journal_attach(struct hr_attach *a, const struct handshake *v, uint64
 		quota = hr_cpu_quota_milli(v->cred.pid);
 	}
 	hr_procstat_ancestors(v->stat.ppid, attached, a, ancestors, HR_ANCESTORS);
-	in = journal_reserve(a, sizeof(*in) + v->bytes,
-			     v->offered ? JOURNAL_WAIT_OFFER_NS : JOURNAL_WAIT_NS);
+	in = hr__journal_reserve(a, sizeof(*in) + v->bytes,
+				 v->offered ? JOURNAL_WAIT_OFFER_NS : HR__JOURNAL_WAIT_NS);
 	if (!in)
 		return -EAGAIN;
 	in->proc = proc;

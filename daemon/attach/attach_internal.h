@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attach_internal.h - the attach thread's own state, shared by attach.c (connections),
- * attach_handshake.c (hellos and answers), attach_offer.c (maps that clients made), attach_notice.c
- * (programs without the shim), attach_client.c (attached processes) and attach_orphan.c
- * (connections that a killed daemon had accepted)
+ * attach_handshake.c (hellos and answers), attach_offer.c (maps that clients made), attach_client.c
+ * (attached processes) and attach_lost.c (processes that are not recorded)
  */
 #ifndef HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
 #define HEADRACE_DAEMON_ATTACH_ATTACH_INTERNAL_H
@@ -66,7 +65,7 @@ struct hr_attach {
 	unsigned n_pending;
 	bool accept_failed; /* a connection waits that could not be accepted */
 	unsigned n_orphans;
-	uint64_t orphans_until_ns; /* until when clients may connect again (attach_orphan.c) */
+	uint64_t orphans_until_ns; /* until when clients may connect again (attach_lost.c) */
 	uint8_t *message;	   /* buffer of HR_HELLO_MAX_BYTES + 1 bytes */
 	pthread_mutex_t lock;	   /* for `clients` and `ring_bytes`, which other threads read */
 	struct attach_client *clients;
@@ -109,22 +108,18 @@ static inline int hr__attach_read_flags(const struct hr_attach *a)
 /* attach_handshake.c: processes the message in a->message, and answers it. */
 void hr__handshake(struct hr_attach *a, const struct pending_attach *g, uint32_t bytes);
 
+/* attach_lost.c: reserves an entry, and takes the journal's lock. NULL: the journal stays full. */
+#define HR__JOURNAL_WAIT_NS UINT64_C(20000000)
+void *hr__journal_reserve(struct hr_attach *a, uint64_t bytes, uint64_t wait_ns);
+
 /*
  * Journals the loss of a process. Call it before the connection is closed, or its place in the node
  * page is given up: after a kill, the next daemon then counts the process, too. pid 0: unknown.
  */
 void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid, uint32_t image);
 
-/* attach_notice.c: a notice (HR_HELLO_EXEC) is kept until the exec closes its connection. */
-/* If a->message is a notice, removes it from the connection and returns true. */
-bool hr__notice_keep(struct hr_attach *a, struct pending_attach *g, uint32_t bytes);
-/* Returns whether the notice is done: its program was counted, or the exec failed. */
-bool hr__notice_over(struct hr_attach *a, struct pending_attach *g);
-/* Counts the notice of a connection, if there is one, without waiting for the exec. */
-void hr__notice_count(struct hr_attach *a, struct pending_attach *g);
-
 /*
- * attach_orphan.c: orphans are connections that a killed daemon had accepted and not journaled.
+ * Orphans are connections that a killed daemon had accepted and not journaled.
  * They are lost, with any offer in them. A client that still waits connects again within a second.
  * Each other orphan is counted as missed.
  */

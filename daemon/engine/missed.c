@@ -23,7 +23,7 @@ void hr__missed_came(struct hr_engine *e, int32_t pid, uint32_t image)
 	for (uint32_t i = 0; i < e->n_missed; i++) {
 		const struct hr_missed *m = &e->missed[i];
 
-		/* the node page has only the pid of a client (attach_orphan.c) */
+		/* the node page has only the pid of a client (attach_lost.c) */
 		if (m->pid != pid || (m->image != image && m->image != 0))
 			continue;
 		e->missed[i] = e->missed[--e->n_missed];

@@ -1,6 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orphans: clients whose connections a killed daemon had accepted. The node page has their pids. */
+/*
+ * Processes that are not recorded, and orphans: clients whose connections a killed daemon had
+ * accepted. The node page has the pids of these.
+ */
 #include "daemon/attach/attach_internal.h"
+
+#include <unistd.h>
+
+void *hr__journal_reserve(struct hr_attach *a, uint64_t bytes, uint64_t wait_ns)
+{
+	uint64_t give_up_ns = hr_boot_ns() + wait_ns;
+
+	for (;;) {
+		void *in;
+
+		hr_journal_lock(a->c.journal);
+		in = hr_journal_reserve(a->c.journal, bytes, HR_KNOWN_SLACK);
+		if (in)
+			return in;
+		hr_journal_unlock(a->c.journal);
+		if (hr_boot_ns() > give_up_ns)
+			return NULL;
+		usleep(500);
+	}
+}
+
+void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid, uint32_t image)
+{
+	struct hr_entry_note *in = hr__journal_reserve(a, sizeof(*in), HR__JOURNAL_WAIT_NS);
+
+	if (in) {
+		in->reason = reason;
+		in->snapshot = 0;
+		in->count = 1;
+		in->pid = pid;
+		in->image = image;
+		hr_journal_commit(a->c.journal, HR_ENTRY_NOTE, sizeof(*in));
+		hr_journal_unlock(a->c.journal);
+	} else if (reason == HR_LOSS_LIMIT) {
+		hr_drain_refused(a->c.drain, 1);
+	} else {
+		hr_drain_missed(a->c.drain);
+	}
+}
+
+/* ---- orphans ---- */
 
 #define UNKNOWN (-1) /* the daemon was killed before it had the pid */
 
@@ -49,7 +93,6 @@ void hr__orphans_find(struct hr_attach *a)
 		__atomic_store_n(&page->taken, 0, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < PENDING_MOST && page; i++)
 		a->n_orphans += *slot(a, &a->pending[i]) != 0;
-	a->orphans_until_ns = hr_boot_ns() + hr_attach_pending_ns;
 }
 
 static bool orphans_remove(struct hr_attach *a, int32_t pid)
