@@ -3,6 +3,16 @@
 #ifndef HEADRACE_BPF_PAGES_H
 #define HEADRACE_BPF_PAGES_H
 
+static inline void note_fault(struct task_struct *self, struct hr_probe_task *t,
+			      struct address_space *mapping)
+{
+	settle_fault(self, t);
+	t->majors = self->maj_flt;
+	t->fault_ino = BPF_CORE_READ(mapping, host, i_ino);
+	t->fault_dev = BPF_CORE_READ(mapping, host, i_sb, s_dev);
+	t->faulted = 1;
+}
+
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(page_comes, struct folio *folio)
 {
