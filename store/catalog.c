@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,28 +14,6 @@
 #include "common/text.h"
 
 #define BUCKETS_MIN 64u
-
-void hr__problem(struct hr_catalog *c, const char *format, ...)
-{
-	va_list args;
-	char *raw, *text;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(&raw, format, args);
-	va_end(args);
-	if (n < 0)
-		return;
-	text = hr_text_line(raw);
-	free(raw);
-	if (!text)
-		return;
-	if (!hr_array_reserve(c->problems, c->n_problems, c->problems_room)) {
-		free(text);
-		return;
-	}
-	c->problems[c->n_problems++].text = text;
-}
 
 /* ---- folders --------------------------------------------------------------------------------- */
 

@@ -2,7 +2,6 @@
 #include "store/layout.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,11 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define CREATE_TRIES	100
-#define CREATE_PAUSE_NS 10000000L
 
 static bool plain(const char *name, size_t i)
 {
@@ -211,183 +206,6 @@ int hr_store_replace_file(int dir_fd, const char *name, const void *data, size_t
 	if (r < 0)
 		unlinkat(dir_fd, fresh, 0);
 	return r;
-}
-
-/* ---- the store's own file -------------------------------------------------------------------- */
-
-int hr_store_version(int dir_fd)
-{
-	static const char prefix[] = "headrace store ";
-	char text[64], *end;
-	unsigned long version;
-	int n = hr_store_read_file(dir_fd, HR__STORE_FILE, text, sizeof(text) - 1);
-
-	if (n < 0)
-		return n;
-	text[n] = '\0';
-	if (n == 0)
-		return -EAGAIN;
-	if (strncmp(text, prefix, sizeof(prefix) - 1) != 0)
-		return -ENOTEMPTY;
-	version = strtoul(text + sizeof(prefix) - 1, &end, 10);
-	if (*end != '\n' || version == 0)
-		return -ENOTEMPTY;
-	return version > HR_STORE_VERSION ? -EPROTONOSUPPORT : 0;
-}
-
-static int write_store_file(int dir_fd, int flags)
-{
-	char text[64];
-	int n = snprintf(text, sizeof(text), "headrace store %u\n", HR_STORE_VERSION);
-	int fd = hr_store_open_file(dir_fd, HR__STORE_FILE, O_WRONLY | O_CREAT | flags);
-	ssize_t written;
-	int r = 0;
-
-	if (fd < 0)
-		return fd;
-	written = write(fd, text, (size_t)n);
-	if (written != n) {
-		r = written < 0 ? -errno : -ENOSPC;
-		unlinkat(dir_fd, HR__STORE_FILE, 0);
-	}
-	close(fd);
-	return r;
-}
-
-/* Whether the folder is empty. Ignores lost+found, which a new file system contains. */
-static int folder_empty(int dir_fd)
-{
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	int empty = 1;
-
-	if (!dir) {
-		int r = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	while (empty && (entry = readdir(dir)) != NULL) { // NOLINT(concurrency-mt-unsafe): own DIR
-		const char *name = entry->d_name;
-
-		empty = strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-			strcmp(name, "lost+found") == 0;
-	}
-	closedir(dir);
-	return empty;
-}
-
-/* Makes a folder a store. If several runs do this, one makes the file, and all others wait. */
-static int adopt_folder(int dir_fd)
-{
-	for (int tries = 0; tries < CREATE_TRIES; tries++) {
-		int r = hr_store_version(dir_fd);
-
-		if (r == -EAGAIN) {
-			nanosleep(&(struct timespec){.tv_nsec = CREATE_PAUSE_NS}, NULL);
-			continue;
-		}
-		if (r != -ENOENT)
-			return r;
-		r = folder_empty(dir_fd);
-		if (r < 0)
-			return r;
-		if (r == 0) {
-			r = hr_store_version(dir_fd);
-			if (r != -EAGAIN)
-				return r == -ENOENT ? -ENOTEMPTY : r;
-			continue;
-		}
-		r = write_store_file(dir_fd, O_EXCL);
-		if (r != -EEXIST)
-			return r;
-	}
-	return write_store_file(dir_fd, 0); /* the creator died before it wrote the text */
-}
-
-int hr__store_make(const char *path)
-{
-	int fd, r;
-
-	if (strlen(path) > HR_STORE_PATH_MOST)
-		return -ENAMETOOLONG;
-	r = hr_folder_make(path, 0777);
-	if (r < 0)
-		return r;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = adopt_folder(fd);
-	if (r == 0)
-		return fd;
-	close(fd);
-	return r;
-}
-
-int hr_store_create(const char *path)
-{
-	int fd = hr__store_make(path), r;
-
-	if (fd < 0)
-		return fd;
-	r = hr__store_held(fd) ? -EBUSY : 0;
-	close(fd);
-	return r;
-}
-
-/*
- * Whether folders can be made in the nearest folder above `path` that exists. -ENOENT: `path` could
- * not be made in a folder that exists (in /proc).
- */
-static int check_above(const char *path)
-{
-	char above[HR_STORE_PATH_MOST + 1], *slash;
-
-	memcpy(above, path, strlen(path) + 1);
-	slash = strrchr(above, '/');
-	if (!slash || slash == above)
-		return -ENOENT;
-	*slash = '\0';
-	if (access(above, F_OK) == 0)
-		return -ENOENT;
-	while ((slash = strrchr(above, '/')) && slash > above) {
-		*slash = '\0';
-		if (access(above, W_OK | X_OK) == 0)
-			return 0;
-		if (errno != ENOENT)
-			return -errno;
-	}
-	return access(slash ? "/" : ".", W_OK | X_OK) < 0 ? -errno : 0;
-}
-
-int hr_store_check(const char *path)
-{
-	int fd, r;
-
-	if (strlen(path) > HR_STORE_PATH_MOST)
-		return -ENAMETOOLONG;
-	if (mkdir(path, 0700) == 0) /* only mkdir reports all reasons for a failure */
-		return rmdir(path) < 0 ? -errno : 0;
-	if (errno == ENOENT)
-		return check_above(path);
-	if (errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = hr_store_version(fd);
-	if (r == -ENOENT) {
-		r = folder_empty(fd);
-		r = r == 0 ? -ENOTEMPTY : r;
-	}
-	if ((r >= 0 || r == -EAGAIN) && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		r = -errno;
-	else if (r >= 0 && hr__store_held(fd))
-		r = -EBUSY;
-	close(fd);
-	return r >= 0 || r == -EAGAIN ? 0 : r;
 }
 
 int hr__folder_open(int dir_fd, const char *name, int *ret_fd)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,28 @@
 #define MOUNT_MAX 65536u /* highest mount id that is accepted */
 
 #define CONTENT_BYTES_ALL (128u << 20) /* limit for all segments that a catalogue keeps in memory */
+
+void hr__problem(struct hr_catalog *c, const char *format, ...)
+{
+	va_list args;
+	char *raw, *text;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&raw, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	text = hr_text_line(raw);
+	free(raw);
+	if (!text)
+		return;
+	if (!hr_array_reserve(c->problems, c->n_problems, c->problems_room)) {
+		free(text);
+		return;
+	}
+	c->problems[c->n_problems++].text = text;
+}
 
 /* ---- segments -------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.h - internals of a writer (writer.c) and of its recovery (writer_recover.c). One thread.
+ * writer.h - internals of a writer (writer.c) and of its segments (writer_segment.c). One thread.
  */
 #ifndef HEADRACE_STORE_WRITER_H
 #define HEADRACE_STORE_WRITER_H
@@ -32,13 +32,22 @@ struct hr_writer {
 	struct hr_arena memory;
 };
 
+/* Reserves disk space for `bytes` in the open segment, and for the end of the stream. */
+int hr__writer_make_room(struct hr_writer *w, uint64_t bytes);
+
+/* Cuts the open segment after its last frame: removes a failed write and the reserved space. */
+void hr__writer_cut(struct hr_writer *w);
+
+/* Appends to the open segment. On failure, the segment is unchanged. */
+int hr__writer_append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes);
+
+/* Writes the footer. If this fails, the segment stays readable without a footer. */
+int hr__writer_seal(struct hr_writer *w);
+
 /* Seals the open segment, if any, and starts the next. After a failure, the old one stays open. */
 int hr__writer_start_segment(struct hr_writer *w);
 
 void hr__writer_leave_segment(struct hr_writer *w);
-
-/* Reserves disk space in the open segment, which an earlier writer may have left. */
-void hr__writer_reserve(struct hr_writer *w);
 
 /* Continues the last segment, or starts the first. Adds the number of cut bytes to *cut_bytes. */
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes);

@@ -1,14 +1,193 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* writer_segment.c - the segments of a writer: disk space, start and end, recovery */
 #include "store/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "store/layout.h"
 #include "store/segment.h"
 #include "store/segments.h"
 #include "store/stream_state.h"
+
+#define ROOM_STEP_BYTES (1u << 20) /* reserved in advance if the disk has enough space */
+
+/* ---- disk space ------------------------------------------------------------------------------ */
+
+/* Reserves disk space up to `end`. *room_end: the end of the reserved space. */
+static int reserve(struct hr_writer *w, int fd, uint64_t end, uint64_t *room_end)
+{
+	int r;
+
+	if (w->no_room_ahead || end <= *room_end)
+		return 0;
+	do
+		r = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)*room_end, (off_t)(end - *room_end));
+	while (r < 0 && errno == EINTR);
+	if (r < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+		w->no_room_ahead = true; /* NFS before 4.2, for example, cannot reserve */
+		return 0;
+	}
+	if (r < 0)
+		return -errno;
+	*room_end = end;
+	return 0;
+}
+
+int hr__writer_make_room(struct hr_writer *w, uint64_t bytes)
+{
+	uint64_t need = w->offset + bytes + HR_WRITER_RESERVE_BYTES;
+
+	if (need <= w->room_end || reserve(w, w->fd, need + ROOM_STEP_BYTES, &w->room_end) == 0)
+		return 0;
+	return reserve(w, w->fd, need, &w->room_end);
+}
+
+void hr__writer_cut(struct hr_writer *w)
+{
+	/* If this fails, the next append or the recovery cuts the segment. */
+	(void)!ftruncate(w->fd, (off_t)w->offset);
+	w->room_end = w->offset;
+}
+
+int hr__writer_append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
+{
+	int r = hr__write_at(w->fd, buf, bytes, w->offset);
+
+	if (r < 0) {
+		hr__writer_cut(w);
+		(void)hr__writer_make_room(w, 0); /* reserves space again, after the cut */
+		return r;
+	}
+	w->offset += bytes;
+	if (w->unsynced == 0)
+		w->unsynced = w->number;
+	return 0;
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+int hr__writer_seal(struct hr_writer *w)
+{
+	uint8_t *buf;
+	size_t bytes;
+	int r = hr__index_pack(&w->index, w->offset, &buf, &bytes);
+
+	if (r < 0)
+		return r;
+	r = hr__writer_append_bytes(w, buf, bytes);
+	free(buf);
+	return r;
+}
+
+void hr__writer_leave_segment(struct hr_writer *w)
+{
+	hr__writer_cut(w);
+	close(w->fd);
+	w->fd = -1;
+	w->other_bytes += w->offset;
+	w->offset = w->room_end = 0;
+	hr_index_done(&w->index);
+}
+
+/* Reserves disk space in the open segment, which an earlier writer may have left. */
+static void reserve_again(struct hr_writer *w)
+{
+	w->room_end = w->offset;
+	(void)hr__writer_make_room(w, 0);
+}
+
+/* Packs the header and the StreamStart of the next segment into one malloc'ed buffer. */
+static int pack_head(const struct hr_writer *w, Headrace__Frame *frame, uint8_t **ret_buf,
+		     size_t *ret_bytes)
+{
+	struct hr_segment_hdr h = {.magic = HR__SEGMENT_MAGIC, .version = HR_STORE_VERSION};
+	uint8_t *packed, *buf;
+	size_t bytes;
+	int r = hr_frame_pack(frame, 0, &packed, &bytes);
+
+	if (r < 0)
+		return r;
+	buf = malloc(sizeof(h) + bytes);
+	if (buf) {
+		h.first_seq = w->mark + 1;
+		memcpy(buf, &h, sizeof(h));
+		memcpy(buf + sizeof(h), packed, bytes);
+		*ret_buf = buf;
+		*ret_bytes = sizeof(h) + bytes;
+	}
+	free(packed);
+	return buf ? 0 : -ENOMEM;
+}
+
+/* Makes a file with the next segment's start and reserved space. On failure, leaves no file. */
+static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, int *ret_fd,
+			uint64_t *ret_room_end)
+{
+	uint64_t room_end = bytes;
+	char name[16];
+	int fd, r;
+
+	if (w->number == HR__SEGMENT_MAX)
+		return -EFBIG;
+	hr_segment_name(w->number + 1, name);
+	fd = hr_store_open_file(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL);
+	if (fd < 0)
+		return fd;
+	r = hr__write_at(fd, head, bytes, 0);
+	if (r == 0)
+		r = reserve(w, fd, bytes + HR_WRITER_RESERVE_BYTES, &room_end);
+	if (r < 0) {
+		close(fd);
+		unlinkat(w->dir_fd, name, 0);
+		return r;
+	}
+	*ret_fd = fd;
+	*ret_room_end = room_end;
+	return 0;
+}
+
+int hr__writer_start_segment(struct hr_writer *w)
+{
+	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	uint64_t room_end = 0;
+	uint8_t *buf;
+	size_t bytes;
+	int fd = -1, r;
+
+	frame.seq = w->mark ? w->mark : 1;
+	frame.body_case = HEADRACE__FRAME__BODY_STREAM_START;
+	frame.stream_start = &w->start;
+	r = pack_head(w, &frame, &buf, &bytes);
+	if (r < 0)
+		return r;
+	r = make_segment(w, buf, bytes, &fd, &room_end);
+	free(buf);
+	if (r < 0)
+		return r;
+	if (w->fd >= 0) {
+		(void)hr__writer_seal(w); /* a segment without a footer is readable, too */
+		hr__writer_leave_segment(w);
+	}
+	w->fd = fd;
+	w->number++;
+	w->offset = bytes;
+	w->room_end = room_end;
+	w->mark = frame.seq;
+	w->folder_changed = true;
+	if (w->unsynced == 0)
+		w->unsynced = w->number;
+	r = hr__index_add(&w->index, sizeof(struct hr_segment_hdr),
+			  (uint32_t)(bytes - sizeof(struct hr_segment_hdr)), &frame);
+	if (r < 0)
+		hr__writer_leave_segment(w);
+	return r;
+}
+
+/* ---- recovery -------------------------------------------------------------------------------- */
 
 static int index_frame(void *context, uint64_t offset, uint32_t bytes, const Headrace__Frame *msg)
 {
@@ -71,7 +250,7 @@ static int recover_segment(struct hr_writer *w, const struct hr_source *source, 
 	w->other_bytes -= source->bytes;
 	w->unsynced = w->number;
 	if (sound_header && unbroken(&w->index))
-		hr__writer_reserve(w);
+		reserve_again(w);
 	else
 		hr__writer_leave_segment(w);
 	return 0;
