@@ -3,6 +3,7 @@
 #include "daemon/drain/drain_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/engine/mounts.h"
 #include "common/ranks.h"
@@ -213,4 +214,17 @@ void hr__drain_deselect(struct hr_drain *d)
 		hr__drain_commit(d, HR_ENTRY_DESELECT, sizeof(*in));
 		put_to_sleep(d, p.proc);
 	}
+}
+
+void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
+{
+	struct hr_entry_end *in = hr__drain_begin(d, sizeof(*in));
+
+	if (!in)
+		return;
+	in->proc = proc;
+	in->now_ns = hr_boot_ns();
+	memset(in->exit, 0, sizeof(in->exit));
+	memcpy(in->exit, exit, strnlen(exit, sizeof(in->exit) - 1));
+	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
 }

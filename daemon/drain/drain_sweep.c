@@ -251,19 +251,6 @@ void hr__drain_leave_cells(struct hr_drain *d, struct hr_session *s, uint64_t ti
 	leave_regions(d, s, 0, HR_LEFT_SPANS, ticks);
 }
 
-void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
-{
-	struct hr_entry_end *in = hr__drain_begin(d, sizeof(*in));
-
-	if (!in)
-		return;
-	in->proc = proc;
-	in->now_ns = hr_boot_ns();
-	memset(in->exit, 0, sizeof(in->exit));
-	memcpy(in->exit, exit, strnlen(exit, sizeof(in->exit) - 1));
-	hr__drain_commit(d, HR_ENTRY_END, sizeof(*in));
-}
-
 /* If a process is dead, takes its records and sums from the probes, before its end is journaled. */
 static void settle_dead(struct hr_drain *d, uint64_t now_ns)
 {

@@ -23,27 +23,6 @@
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
-{
-	uint32_t i = hr_map64_get(&f->by_image, image);
-
-	if (i != HR_MAP64_NONE)
-		return &f->images[i];
-	if (!make)
-		return NULL;
-	i = f->unused ? f->unused - 1 : f->n_images;
-	if (!hr_array_reserve(f->images, i, f->room_images))
-		return NULL;
-	if (hr_map64_set(&f->by_image, image, i))
-		return NULL;
-	if (i == f->n_images)
-		f->n_images++;
-	else
-		f->unused = f->images[i].next_unused;
-	f->images[i] = (struct feed_image){.image = image};
-	return &f->images[i];
-}
-
 static void image_drop(struct hr_feed *f, struct feed_image *img)
 {
 	hr_map64_remove(&f->by_image, img->image);

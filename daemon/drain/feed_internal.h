@@ -82,9 +82,6 @@ struct hr_feed {
 	uint64_t salt;	       /* part of the tokens of processes without a session */
 };
 
-/* Finds an image, or makes it if `make`. Returns NULL if it is unknown, or memory is short. */
-struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
-
 /* Switches the sides of the maps, and writes the sums of known processes. */
 void hr__feed_sums(struct hr_feed *f, uint64_t now_ns);
 /* Counts the sums that still wait as missed, because no records follow. */
@@ -101,14 +98,16 @@ uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes);
 /* Returns NULL if the name was dropped from the table. */
 struct feed_name *hr__feed_name_get(struct hr_feed *f, uint64_t name);
+/* Returns whether operations on this file are recorded. */
+bool hr__feed_recorded(const struct feed_name *n);
 /* Makes the path filter from a process's environment. The caller has checked the sizes. */
 void hr__feed_filter(struct hr_feed *f, const struct hr_probe_image *r);
 /* Makes a path from its components (the last first, each with NUL). Returns the length; 0: none. */
 size_t hr__feed_unwalk(const char *text, size_t bytes, char *to, size_t room);
 
 /* feed_slots.c */
-/* Returns whether operations on this file are recorded. */
-bool hr__feed_recorded(const struct feed_name *n);
+/* Finds an image, or makes it if `make`. Returns NULL if it is unknown, or memory is short. */
+struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make);
 /* Writes the path of a named file, unless the path is already written. */
 void hr__feed_path(struct feed_image *img, struct feed_name *n);
 void hr__feed_op(struct hr_feed *f, struct feed_image *img, const struct hr_probe_op *r);

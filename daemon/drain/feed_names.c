@@ -144,6 +144,11 @@ static enum hr_verdict verdict_of(const struct hr_feed *f, const char *path, siz
 									 : verdict;
 }
 
+bool hr__feed_recorded(const struct feed_name *n)
+{
+	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
+}
+
 void hr__feed_name(struct hr_feed *f, const struct hr_probe_name *r, size_t bytes)
 {
 	struct feed_name *n = &f->names[r->name % HR_PROBE_NAMES];

@@ -14,6 +14,27 @@
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)
 #define ITEM_MOST   4096u
 
+struct feed_image *hr__feed_image(struct hr_feed *f, uint64_t image, bool make)
+{
+	uint32_t i = hr_map64_get(&f->by_image, image);
+
+	if (i != HR_MAP64_NONE)
+		return &f->images[i];
+	if (!make)
+		return NULL;
+	i = f->unused ? f->unused - 1 : f->n_images;
+	if (!hr_array_reserve(f->images, i, f->room_images))
+		return NULL;
+	if (hr_map64_set(&f->by_image, image, i))
+		return NULL;
+	if (i == f->n_images)
+		f->n_images++;
+	else
+		f->unused = f->images[i].next_unused;
+	f->images[i] = (struct feed_image){.image = image};
+	return &f->images[i];
+}
+
 /* ---- slots ----------------------------------------------------------------------------------- */
 
 static struct hr_record *add_slots(struct feed_image *img, uint32_t n)
@@ -59,11 +80,6 @@ static void write_path(struct feed_image *img, struct feed_name *n)
 	n->written = true;
 	free(n->path);
 	n->path = NULL;
-}
-
-bool hr__feed_recorded(const struct feed_name *n)
-{
-	return n && (n->verdict == HR__TRACED || n->verdict == HR__TRACED_RUNTIME);
 }
 
 /* Writes the second slot of a copy. If its second file is not recorded, n is NULL. */

@@ -8,78 +8,6 @@
 #define PATHS_MOST_BYTES (4u << 20)
 #define EMIT_AHEAD	 4u /* how many file records ahead one is prefetched */
 
-struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
-{
-	struct hr_out *o = hr_out_new();
-
-	if (!o) {
-		e->failed = true;
-		return NULL;
-	}
-	o->frame.body_case = body;
-	o->clock.boot_ns = e->now.boot_ns;
-	o->clock.real_ns = e->now.real_ns;
-	o->clock.error_ns = e->now.error_ns;
-	if (!e->job) /* the journal has lost its beginning, and with it the clock */
-		o->frame.clock = NULL;
-	return o;
-}
-
-void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
-		      const ProtobufCMessageDescriptor *kind, struct hr_out **ret)
-{
-	struct hr_out *o = hr__out_begin(e, body);
-	void *m = o ? hr_arena_get(&o->arena, kind->sizeof_message) : NULL;
-
-	if (!m) {
-		e->failed = true;
-		hr_out_free(o, e->pool);
-		return NULL;
-	}
-	protobuf_c_message_init(kind, m);
-	o->frame.processes = m; /* the messages are a union, so this sets any of them */
-	*ret = o;
-	return m;
-}
-
-void hr__out_end(struct hr_engine *e, struct hr_out *o)
-{
-	if (o->arena.failed) {
-		e->failed = true;
-		hr_out_free(o, e->pool);
-		return;
-	}
-	o->frame.seq = e->next_seq++;
-	hr_out_list_push(&e->out, o);
-}
-
-ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
-				  size_t bytes)
-{
-	ProtobufCBinaryData d = {0};
-
-	if (!e->privacy)
-		return hr_bytes_in(a, path, bytes);
-	d.data = bytes ? hr_arena_alloc(a, hr_privacy_room(bytes)) : NULL;
-	if (d.data)
-		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
-	return d;
-}
-
-/*
- * Returns the part of a command line that may be stored. If this part is only the first word, the
- * word is hidden like a path, because it may be a path.
- */
-ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
-				     const void *line, size_t bytes)
-{
-	if (e->privacy && bytes > 0)
-		bytes = hr_privacy_command(e->privacy, line, bytes);
-	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
-		return hr__kept_path(e, a, line, bytes);
-	return hr_bytes_in(a, line, bytes);
-}
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static void fill_excluded(struct hr_out *o, Headrace__Process *m, const struct hr_proc *p)
@@ -138,6 +66,23 @@ static void fill_process(const struct hr_engine *e, struct hr_out *o, Headrace__
 	fill_excluded(o, m, p);
 }
 
+/* Also frees the ended processes: apply_end has put them into the list of dirty processes. */
+static void procs_sent(struct hr_engine *e)
+{
+	struct hr_proc *p = e->dirty, *next;
+
+	e->dirty = e->last_dirty = NULL;
+	e->n_dirty = 0;
+	for (; p; p = next) {
+		next = p->next_dirty;
+		p->dirty = p->excluded_unsent = false;
+		if (!p->end_ns)
+			continue;
+		hr__attribute_remove(e, p);
+		hr__proc_free(e, p);
+	}
+}
+
 static void emit_processes(struct hr_engine *e)
 {
 	struct hr_out *o;
@@ -151,7 +96,7 @@ static void emit_processes(struct hr_engine *e)
 	for (const struct hr_proc *p = e->dirty; p && rows; p = p->next_dirty)
 		fill_process(e, o, &rows[m->n_rows++], p);
 	hr__out_end(e, o);
-	hr__procs_sent(e);
+	procs_sent(e);
 }
 
 static void fill_mounts(struct hr_engine *e, struct hr_out *o, Headrace__Paths *m)
@@ -337,6 +282,19 @@ void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n)
 		indexes += some;
 		n -= some;
 	}
+}
+
+void hr__flush_idle(struct hr_engine *e)
+{
+	uint32_t due[256], n;
+
+	do {
+		n = hr_filerecs_due(&e->filerecs, e->now_ns, due, 256);
+		if (n)
+			hr__emit_filerecs(e, due, n);
+		for (uint32_t i = 0; i < n; i++)
+			hr_filerec_remove(&e->filerecs, due[i]);
+	} while (n == 256);
 }
 
 /* ---- losses, levels, the job and its end ----------------------------------------------------- */

@@ -8,13 +8,6 @@
 /* How long the roll-ups of a window stay open after its end, for late records. */
 #define GRACE_NS UINT64_C(1000000000)
 
-void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
-	      uint64_t count)
-{
-	hr_losses_add(&e->losses,
-		      &(struct hr_loss){.proc = proc, .reason = reason, .op = op, .count = count});
-}
-
 /* ---- start ----------------------------------------------------------------------------------- */
 
 static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
@@ -122,20 +115,6 @@ static int apply_level(struct hr_engine *e, const struct hr_entry_level *in)
 	if (in->full)
 		hr__loss(e, 0, HR_LOSS_MAX_SIZE, 0, 0);
 	return 0;
-}
-
-/* Sends and removes the file records that are due (hr_filerecs_due), one frame at a time. */
-void hr__flush_idle(struct hr_engine *e)
-{
-	uint32_t due[256], n;
-
-	do {
-		n = hr_filerecs_due(&e->filerecs, e->now_ns, due, 256);
-		if (n)
-			hr__emit_filerecs(e, due, n);
-		for (uint32_t i = 0; i < n; i++)
-			hr_filerec_remove(&e->filerecs, due[i]);
-	} while (n == 256);
 }
 
 static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)

@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "common/rows.h"
+#include "daemon/engine/state.h"
 
 struct hr_batch_pool {
 	pthread_mutex_t lock;
@@ -116,4 +120,78 @@ void hr_out_free(struct hr_out *o, struct hr_batch_pool *pool)
 	hr_arena_free(&o->arena);
 	free(o->packed);
 	free(o);
+}
+
+/* ---- frames of an engine --------------------------------------------------------------------- */
+
+struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body)
+{
+	struct hr_out *o = hr_out_new();
+
+	if (!o) {
+		e->failed = true;
+		return NULL;
+	}
+	o->frame.body_case = body;
+	o->clock.boot_ns = e->now.boot_ns;
+	o->clock.real_ns = e->now.real_ns;
+	o->clock.error_ns = e->now.error_ns;
+	if (!e->job) /* the journal has lost its beginning, and with it the clock */
+		o->frame.clock = NULL;
+	return o;
+}
+
+void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
+		      const ProtobufCMessageDescriptor *kind, struct hr_out **ret)
+{
+	struct hr_out *o = hr__out_begin(e, body);
+	void *m = o ? hr_arena_get(&o->arena, kind->sizeof_message) : NULL;
+
+	if (!m) {
+		e->failed = true;
+		hr_out_free(o, e->pool);
+		return NULL;
+	}
+	protobuf_c_message_init(kind, m);
+	o->frame.processes = m; /* the messages are a union, so this sets any of them */
+	*ret = o;
+	return m;
+}
+
+void hr__out_end(struct hr_engine *e, struct hr_out *o)
+{
+	if (o->arena.failed) {
+		e->failed = true;
+		hr_out_free(o, e->pool);
+		return;
+	}
+	o->frame.seq = e->next_seq++;
+	hr_out_list_push(&e->out, o);
+}
+
+ProtobufCBinaryData hr__kept_path(const struct hr_engine *e, struct hr_arena *a, const void *path,
+				  size_t bytes)
+{
+	ProtobufCBinaryData d = {0};
+
+	if (!e->privacy)
+		return hr_bytes_in(a, path, bytes);
+	d.data = bytes ? hr_arena_alloc(a, hr_privacy_room(bytes)) : NULL;
+	if (d.data)
+		d.len = hr_privacy_path(e->privacy, path, bytes, d.data);
+	return d;
+}
+
+/*
+ * Returns the part of a command line that may be stored. If this part is only the first word, the
+ * word is hidden like a path, because it may be a path.
+ */
+ProtobufCBinaryData hr__kept_command(const struct hr_engine *e, struct hr_arena *a,
+				     const void *line, size_t bytes)
+{
+	if (e->privacy && bytes > 0)
+		bytes = hr_privacy_command(e->privacy, line, bytes);
+	if (e->privacy && bytes > 0 && !memchr(line, ' ', bytes))
+		return hr__kept_path(e, a, line, bytes);
+	return hr_bytes_in(a, line, bytes);
 }

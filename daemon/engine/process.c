@@ -33,23 +33,6 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-/* Also frees the ended processes: apply_end has put them into the list of dirty processes. */
-void hr__procs_sent(struct hr_engine *e)
-{
-	struct hr_proc *p = e->dirty, *next;
-
-	e->dirty = e->last_dirty = NULL;
-	e->n_dirty = 0;
-	for (; p; p = next) {
-		next = p->next_dirty;
-		p->dirty = p->excluded_unsent = false;
-		if (!p->end_ns)
-			continue;
-		hr__attribute_remove(e, p);
-		hr__proc_free(e, p);
-	}
-}
-
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns)
 {
 	p->id.start_ns = start_ns;

@@ -224,8 +224,6 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
-/* Call it after all dirty rows were sent. Removes processes that have ended. */
-void hr__procs_sent(struct hr_engine *e);
 /* If the first operation of a process began before the process's start, corrects the start. */
 void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
 /* Removes p from the maps by pid and token, but hr__proc_find still finds p. */
@@ -234,23 +232,26 @@ void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
 struct hr_ring_state *hr__ring(struct hr_proc *p, uint32_t map, uint32_t ring);
 /* counts.c: whether a count of losses is not of operations. *ret: its reason. */
 bool hr__counts_no_operations(uint32_t op, enum hr_loss_reason *ret);
-/* engine.c */
-void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason, uint32_t op,
-	      uint64_t count);
-
-void hr__flush_idle(struct hr_engine *e);
+static inline void hr__loss(struct hr_engine *e, uint64_t proc, enum hr_loss_reason reason,
+			    uint32_t op, uint64_t count)
+{
+	hr_losses_add(&e->losses,
+		      &(struct hr_loss){.proc = proc, .reason = reason, .op = op, .count = count});
+}
 
 /* emit.c: frames from the state */
 void hr__emit_batch(struct hr_engine *e); /* sends names, then the open batch */
 void hr__emit_names(struct hr_engine *e); /* sends Processes and Paths frames */
 void hr__emit_rollups(struct hr_engine *e, uint64_t up_to_window);
 void hr__emit_filerecs(struct hr_engine *e, const uint32_t *indexes, size_t n);
+/* Sends and removes the file records that are due (hr_filerecs_due), one frame at a time. */
+void hr__flush_idle(struct hr_engine *e);
 void hr__emit_losses(struct hr_engine *e);
 void hr__emit_job(struct hr_engine *e, const char *state, uint64_t end_ns);
 void hr__emit_levels(struct hr_engine *e, uint64_t end_ns);
 void hr__emit_end(struct hr_engine *e, const char *state, bool cut_short);
 
-/* Begins a frame with the current clock. NULL: no memory. */
+/* out.c: begins a frame with the current clock. NULL: no memory. */
 struct hr_out *hr__out_begin(struct hr_engine *e, Headrace__Frame__BodyCase body);
 /* Begins a frame with an empty message of this kind, which it returns. NULL: no memory. */
 void *hr__out_message(struct hr_engine *e, Headrace__Frame__BodyCase body,
