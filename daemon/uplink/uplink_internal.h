@@ -5,7 +5,8 @@
  * uplink.c          the thread, requests of others, the clock tick
  * uplink_link.c     the connection: choice of the collector, retries, Hello
  * uplink_streams.c  which streams there are, and when they are finished
- * uplink_send.c     channels: Open, frames, Ack, Nack
+ * uplink_send.c     Open, frames, Ack, Nack
+ * uplink_channel.c  messages and ends of channels; the other files call it
  */
 #ifndef HEADRACE_DAEMON_UPLINK_UPLINK_INTERNAL_H
 #define HEADRACE_DAEMON_UPLINK_UPLINK_INTERNAL_H
@@ -128,13 +129,27 @@ static inline uint64_t hr__uplink_now(const struct hr_uplink *u)
 	return uv_now(&u->loop);
 }
 
+/* ---- uplink_channel.c ---- */
+void hr__link_set(struct hr_uplink *u, enum hr__link_state state);
+/* Stores the error of a connection for the status. `advice`: what to do; "": `text` contains it. */
+void hr__link_error(struct hr_uplink *u, const char *text, const char *advice);
+void hr__link_broken(struct hr_uplink *u, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* call it if the collector violates the protocol */
+void hr__link_good(struct hr_uplink *u);   /* call it if the collector has acknowledged a frame */
+void hr__send_message(struct hr_uplink *u, const Headrace__Wire *msg);
+/* Frames up to `seq` are acknowledged, so they do not fill the window. */
+void hr__flights_land(struct hr_uplink *u, struct hr__sending *s, uint64_t seq);
+/* Makes frame seq + 1 the next one to be sent. */
+void hr__send_rewind(struct hr_uplink *u, struct hr__sending *s, uint64_t seq);
+void hr__channel_lost(struct hr_uplink *u, struct hr__sending *s); /* the collector closed it */
+void hr__send_close(struct hr_uplink *u, struct hr__sending *s);
+void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
+		    const char *text);
+
 /* ---- uplink_link.c ---- */
 void hr__link_start(struct hr_uplink *u);
 void hr__link_tick(struct hr_uplink *u);
 void hr__link_close(struct hr_uplink *u); /* closes the connection, and opens no other */
-void hr__link_broken(struct hr_uplink *u, const char *format, ...)
-    __attribute__((format(printf, 2, 3))); /* call it if the collector violates the protocol */
-void hr__link_good(struct hr_uplink *u);   /* call it if the collector has acknowledged a frame */
 
 /* ---- uplink_streams.c ---- */
 void hr__streams_scan(struct hr_uplink *u);
@@ -156,8 +171,5 @@ void hr__send_now(struct hr_uplink *u, struct hr_now_message *now);
 int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m);
 int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m);
 int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m);
-void hr__send_close(struct hr_uplink *u, struct hr__sending *s);
-void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
-		    const char *text);
 
 #endif

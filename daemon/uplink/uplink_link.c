@@ -2,8 +2,6 @@
 #include "daemon/uplink/uplink_internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,52 +17,6 @@
 #define STEADY_MS 10000u /* a connection that lasted this long was good */
 
 static void dial(struct hr_uplink *u);
-
-/* ---- errors ---------------------------------------------------------------------------------- */
-
-static void set_state(struct hr_uplink *u, enum hr__link_state state)
-{
-	u->link = state;
-	u->link_ms = hr__uplink_now(u);
-}
-
-/* Stores the error of a connection for the status. `advice`: what to do; "": `text` contains it. */
-static void note_error(struct hr_uplink *u, const char *text, const char *advice)
-{
-	char name[HR_ADDRESS_HOST_BYTES + 32];
-
-	hr_address_text(&u->collectors[u->at], name, sizeof(name));
-	pthread_mutex_lock(&u->lock);
-	snprintf(u->stats.error, sizeof(u->stats.error), "%s%s%s%s%s",
-		 strstr(text, name) ? "" : name, strstr(text, name) ? "" : ": ", text,
-		 *advice ? "; " : "", advice);
-	pthread_mutex_unlock(&u->lock);
-}
-
-void hr__link_broken(struct hr_uplink *u, const char *format, ...)
-{
-	char text[400];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	note_error(u, text, "");
-	if (u->conn && u->link != HR__LINK_CLOSING) {
-		set_state(u, HR__LINK_CLOSING);
-		hr_conn_close(u->conn, true);
-	}
-}
-
-void hr__link_good(struct hr_uplink *u)
-{
-	u->backoff.failed = 0;
-	if (u->stats.failed_rounds == 0)
-		return;
-	pthread_mutex_lock(&u->lock);
-	u->stats.failed_rounds = 0;
-	pthread_mutex_unlock(&u->lock);
-}
 
 /* ---- reconnecting ---------------------------------------------------------------------------- */
 
@@ -85,7 +37,7 @@ static void round_failed(struct hr_uplink *u)
 /* Connects again: to the first collector if the connection had `stood`, else to the next one. */
 static void try_again(struct hr_uplink *u, bool stood)
 {
-	set_state(u, HR__LINK_WAITING);
+	hr__link_set(u, HR__LINK_WAITING);
 	if (!stood && u->next < u->c.n_collectors)
 		uv_timer_start(&u->redial, on_redial, 0, 0);
 	else
@@ -103,9 +55,10 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 	u->stats.connected = false;
 	pthread_mutex_unlock(&u->lock);
 	if (!ours && stood)
-		note_error(u, error ? why : "the collector ended the connection", "");
+		hr__link_error(u, error ? why : "the collector ended the connection", "");
 	else if (!ours)
-		note_error(u, why, hr_conn_advice(&u->collectors[u->at], u->tls != NULL, error));
+		hr__link_error(u, why,
+			       hr_conn_advice(&u->collectors[u->at], u->tls != NULL, error));
 	if (u->ending)
 		return;
 	if (u->moving)
@@ -135,7 +88,7 @@ static void uplink_link_on_ready(void *self)
 	Headrace__Hello hello = HEADRACE__HELLO__INIT;
 	char *munge = credential(u);
 
-	set_state(u, HR__LINK_GREETING);
+	hr__link_set(u, HR__LINK_GREETING);
 	hello.min_version = HR_WIRE_VERSION_MIN;
 	hello.max_version = HR_WIRE_VERSION;
 	hello.software = u->software;
@@ -165,7 +118,7 @@ static int on_hello_ack(struct hr_uplink *u, const Headrace__HelloAck *m)
 	    m->max_frame_bytes ? m->max_frame_bytes : HR_FRAME_HDR_BYTES + HR_FRAME_MAX_BYTES;
 	u->better_at_ms = hr__uplink_now(u) + u->c.better_ms;
 	u->next = 0;
-	set_state(u, HR__LINK_UP);
+	hr__link_set(u, HR__LINK_UP);
 	pthread_mutex_lock(&u->lock);
 	u->stats.connected = true;
 	hr_address_text(&u->collectors[u->at], u->stats.collector, sizeof(u->stats.collector));
@@ -254,7 +207,7 @@ static bool read_certificates(struct hr_uplink *u)
 		hr_tls_unref(u->tls);
 		u->tls = tls;
 	} else if (r < 0) {
-		note_error(u, error ? error : strerrordesc_np(-r), "");
+		hr__link_error(u, error ? error : strerrordesc_np(-r), "");
 	}
 	free(error);
 	return r == 0 || u->tls;
@@ -265,7 +218,7 @@ static void dial(struct hr_uplink *u)
 	int r;
 
 	u->at = u->next++;
-	set_state(u, HR__LINK_DIALLING);
+	hr__link_set(u, HR__LINK_DIALLING);
 	if (!read_certificates(u)) {
 		try_again(u, false);
 		return;
@@ -274,7 +227,7 @@ static void dial(struct hr_uplink *u)
 	if (!r)
 		return;
 	u->conn = NULL;
-	note_error(u, strerrordesc_np(-r), "");
+	hr__link_error(u, strerrordesc_np(-r), "");
 	try_again(u, false);
 }
 
@@ -324,7 +277,7 @@ void hr__link_tick(struct hr_uplink *u)
 			    (unsigned long long)(owed_ms(u) / 1000));
 		} else if (may_try_better(u)) {
 			u->moving = true;
-			set_state(u, HR__LINK_CLOSING);
+			hr__link_set(u, HR__LINK_CLOSING);
 			hr_conn_close(u->conn, false);
 		}
 	}

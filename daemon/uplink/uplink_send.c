@@ -5,11 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/array.h"
 #include "common/now.h"
-#include "common/text.h"
 
 #define TURN_BYTES (256u << 10) /* a stream sends this much before another stream may send */
 /* Maximum bytes that wait in the kernel; more would only use memory. */
@@ -39,93 +37,7 @@ static int push_flight(struct hr__sending *s, uint64_t seq, size_t bytes)
 	return 0;
 }
 
-static void land_flights(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
-{
-	while (s->n_flights && s->flights[s->first_flight].seq <= seq) {
-		u->in_flight -= s->flights[s->first_flight].bytes;
-		s->first_flight++;
-		s->n_flights--;
-	}
-	if (!s->n_flights)
-		s->first_flight = 0;
-}
-
-static void rewind_to(struct hr_uplink *u, struct hr__sending *s, uint64_t seq)
-{
-	land_flights(u, s, UINT64_MAX);
-	free(s->held);
-	s->held = NULL;
-	s->sent = seq;
-}
-
-static void lose_channel(struct hr_uplink *u, struct hr__sending *s)
-{
-	rewind_to(u, s, s->acked);
-	hr_spool_stream_rest(s->stream);
-	if (s->channel) {
-		if (u->used_channel == s->channel)
-			u->used_channel = 0;
-		u->channels--;
-	}
-	s->channel = 0;
-}
-
-/* Writes commands that a user can run for a job that no collector accepts; "": no memory. */
-static void put_commands(const char *spool, const char *job, char *ret, size_t bytes)
-{
-	char program[4096] = "headraced"; /* replaced by its path, because it is not in PATH */
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	char *p, *s = hr_text_quote(spool), *j = hr_text_quote(job);
-
-	if (n > 0)
-		program[n] = '\0';
-	p = hr_text_quote(program);
-	*ret = '\0';
-	if (p && s && j)
-		snprintf(ret, bytes,
-			 ". To query it: headrace query %s --job %s summary. To delete it: %s "
-			 "uplink %s --discard %s",
-			 s, j, p, s, j);
-	free(p);
-	free(s);
-	free(j);
-}
-
-void hr__send_aside(struct hr_uplink *u, struct hr__sending *s, const char *reason,
-		    const char *text)
-{
-	const Headrace__StreamStart *id = s->stream->id;
-	char commands[1024];
-
-	hr__send_close(u, s);
-	s->state = HR__SENDING_ASIDE;
-	s->aside_at = u->at;
-	put_commands(hr_spool_path(u->c.spool), id->job, commands, sizeof(commands));
-	pthread_mutex_lock(&u->lock);
-	snprintf(u->stats.aside_text, sizeof(u->stats.aside_text),
-		 "job %s of node %s is not sent (%s): %s; it stays in the spool%s", id->job,
-		 id->node, reason, text, commands);
-	pthread_mutex_unlock(&u->lock);
-}
-
 /* ---- channels -------------------------------------------------------------------------------- */
-
-static void uplink_send_message(struct hr_uplink *u, const Headrace__Wire *msg)
-{
-	if (u->link == HR__LINK_UP && hr_conn_send_now(u->conn, msg) < 0)
-		hr__link_broken(u, "cannot send");
-}
-
-void hr__send_close(struct hr_uplink *u, struct hr__sending *s)
-{
-	Headrace__Close close = HEADRACE__CLOSE__INIT;
-
-	if (!s->channel)
-		return;
-	close.channel = s->channel;
-	uplink_send_message(u, HR_WIRE(CLOSE, close, &close));
-	lose_channel(u, s);
-}
 
 void hr__send_now(struct hr_uplink *u, struct hr_now_message *now)
 {
@@ -133,7 +45,7 @@ void hr__send_now(struct hr_uplink *u, struct hr_now_message *now)
 		if (!s->own || s->state != HR__SENDING_OPEN)
 			continue;
 		now->m.channel = s->channel;
-		uplink_send_message(u, HR_WIRE(NOW, now, &now->m));
+		hr__send_message(u, HR_WIRE(NOW, now, &now->m));
 		break;
 	}
 	hr_now_message_free(now);
@@ -170,7 +82,7 @@ static void open_channel(struct hr_uplink *u, struct hr__sending *s)
 	/* A later process may continue the stream, so the numbers come from the clock. */
 	s->opening = real_ns > s->opening ? real_ns : s->opening + 1;
 	open.opening = s->opening;
-	uplink_send_message(u, HR_WIRE(OPEN, open, &open));
+	hr__send_message(u, HR_WIRE(OPEN, open, &open));
 }
 
 static bool needs_channel(const struct hr_uplink *u, const struct hr__sending *s)
@@ -230,7 +142,7 @@ static void use(struct hr_uplink *u, const struct hr__sending *s)
 		return;
 	u->used_channel = s->channel;
 	m.channel = s->channel;
-	uplink_send_message(u, HR_WIRE(USE, use, &m));
+	hr__send_message(u, HR_WIRE(USE, use, &m));
 }
 
 static bool send_held(struct hr_uplink *u, struct hr__sending *s)
@@ -314,7 +226,7 @@ int hr__send_opened(struct hr_uplink *u, const Headrace__Opened *m)
 	/*
 	 * If the collector lacks frames before the spool's first frame, it may answer with a gap.
 	 */
-	rewind_to(u, s, m->mark < oldest ? oldest : m->mark);
+	hr__send_rewind(u, s, m->mark < oldest ? oldest : m->mark);
 	hr__streams_settle(u, s);
 	return 0;
 }
@@ -327,7 +239,7 @@ int hr__send_ack(struct hr_uplink *u, const Headrace__Ack *m)
 		return 0; /* the channel was closed in between */
 	if (m->seq > s->sent && m->seq > s->acked)
 		return -EPROTO; /* this frame was never sent */
-	land_flights(u, s, m->seq);
+	hr__flights_land(u, s, m->seq);
 	hr__link_good(u);
 	if (m->seq > s->acked) {
 		note_acknowledged(u, s, m->seq);
@@ -352,14 +264,14 @@ static void on_gap(struct hr_uplink *u, struct hr__sending *s, uint64_t mark)
 		return;
 	s->gap_mark = mark;
 	s->gap_ms = now;
-	rewind_to(u, s, mark);
+	hr__send_rewind(u, s, mark);
 }
 
 static void on_full(struct hr_uplink *u, struct hr__sending *s, const Headrace__Nack *m)
 {
 	uint32_t ms = m->retry_ms ? m->retry_ms : REST_MS;
 
-	rewind_to(u, s, m->mark >= s->stream->first_seq - 1 ? m->mark : s->acked);
+	hr__send_rewind(u, s, m->mark >= s->stream->first_seq - 1 ? m->mark : s->acked);
 	s->state = HR__SENDING_RESTING;
 	s->retry_ms = hr__uplink_now(u) + (ms < REST_MOST_MS ? ms : REST_MOST_MS);
 }
@@ -399,17 +311,17 @@ int hr__send_nack(struct hr_uplink *u, const Headrace__Nack *m)
 		if (s->state != HR__SENDING_OPENING)
 			on_full(u, s, m);
 	} else if (strcmp(m->reason, "behind") == 0 && s->ends && m->mark >= s->newest) {
-		lose_channel(u, s); /* The stream has ended, and the collector has all of it. */
+		hr__channel_lost(u, s); /* The stream has ended, and the collector has all of it. */
 		s->state = HR__SENDING_KNOWN;
 		note_acknowledged(u, s, s->newest);
 		hr__streams_settle(u, s);
 	} else if (is_final(m->reason)) {
-		lose_channel(u, s); /* the collector has closed the channel */
+		hr__channel_lost(u, s); /* the collector has closed the channel */
 		hr__send_aside(u, s, m->reason, m->text);
 	} else {
 		if (strcmp(m->reason, "limit") == 0)
 			note_wait(u, "the collector accepts no new stream now", m->text);
-		lose_channel(u, s);
+		hr__channel_lost(u, s);
 		s->state = HR__SENDING_KNOWN;
 		s->retry_ms = hr__uplink_now(u) + (m->retry_ms ? m->retry_ms : LATER_MS);
 	}
@@ -429,7 +341,7 @@ void hr__send_connected(struct hr_uplink *u)
 void hr__send_disconnected(struct hr_uplink *u)
 {
 	for (struct hr__sending *s = u->streams; s; s = s->next) {
-		lose_channel(u, s);
+		hr__channel_lost(u, s);
 		s->gap_mark = s->gap_ms = 0;
 		s->gap_again = false;
 		s->retry_ms = 0;
@@ -446,7 +358,7 @@ static void close_gap(struct hr_uplink *u, struct hr__sending *s)
 	s->gap_again = false;
 	s->gap_ms = hr__uplink_now(u);
 	if (s->state == HR__SENDING_OPEN && s->acked <= s->gap_mark)
-		rewind_to(u, s, s->gap_mark);
+		hr__send_rewind(u, s, s->gap_mark);
 }
 
 void hr__send_tick(struct hr_uplink *u)
