@@ -153,11 +153,19 @@ struct service {
 	struct hr_metrics *metrics; /* NULL: the service has no metrics */
 };
 
-/* service.c */
-struct hr_policy_rules hr__service_policy(const struct service *s);
-uint64_t hr__service_now_ms(const struct service *s);
+static inline struct hr_policy_rules hr__service_policy(const struct service *s)
+{
+	return (struct hr_policy_rules){.policy = s->c->policy,
+					.partitions = s->c->policy_partitions,
+					.users = s->c->policy_users};
+}
 
-/* jobs.c */
+static inline uint64_t hr__service_now_ms(const struct service *s)
+{
+	return uv_now(&s->loop);
+}
+
+/* job.c */
 struct job_spec {
 	const char *id, *scheduler, *name; /* `name` may be NULL */
 	const char *ranks, *local_ranks;   /* may be NULL */
@@ -171,30 +179,37 @@ struct job_spec {
 #define ANY_ATTEMPT (-1)
 /* Finds a job; with ANY_ATTEMPT, its latest attempt. Returns NULL if there is none. */
 struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt);
+/* Finds a registered job with this name, or else an unregistered one of user `uid`. NULL: none. */
+struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid);
 const char *hr__service_job_state(enum job_state state);
+uint64_t hr__service_job_key(const char *id, uint32_t attempt);
+/* Adds a job to the table. NULL: no memory. */
+struct job *hr__service_job_add(struct service *s, const char *id, const char *scheduler,
+				uint32_t uid, uint32_t attempt);
+void hr__service_job_free(struct job *job); /* also removes it from the table */
 /*
  * Opens the file of a job, which contains its configuration (private.h). Returns a descriptor, or
  * -errno.
  */
 int hr__service_job_conf_open(const struct job *job);
+void hr__service_job_unlink(const struct job *job); /* removes the file */
+int hr__service_job_read(const struct job *job, struct hr_private_config *ret);
+/* Replaces the file atomically: a kill leaves either the old or the new file. */
+int hr__service_job_write(struct job *job, const struct hr_private_config *config);
+/* Writes level, cgroup, end and registration of a job to its file, for the next service. */
+void hr__service_job_note(struct job *job);
 /* Writes the prefix of the job's names in systemd's descriptor store. */
 void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX]);
-/* Finds a registered job with this name, or else an unregistered one of user `uid`. NULL: none. */
-struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid);
+void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body);
+
+/* jobs.c */
 /* Begins a job and its recording process. Returns NULL and *ret_error (malloc'ed) if that fails. */
 struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error);
 /* Continues the jobs of an earlier service, with the retained descriptors of these jobs. */
 void hr__service_jobs_resume(struct service *s, struct hr_inherited *list, size_t n);
 /* Sets the level. After for_ms (0: never), the level returns to level_base. */
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms);
-/* Writes level, cgroup, end and registration of a job to its file, for the next service. */
-void hr__service_job_note(struct job *job);
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms);
-/*
- * Removes a job whose recording process has ended. `error`: why that failed, for clients that wait;
- * NULL: no failure.
- */
-void hr__service_job_forget(struct job *job, const char *error);
 void hr__service_jobs_tick(struct service *s);
 /*
  * Frees all jobs after the end of the loop. The next service continues them with their files and
@@ -225,12 +240,14 @@ void hr__service_worker_failed(struct job *job, const char *why);
 /* Starts another recording process for a failing job. May remove the job. */
 void hr__service_worker_retry(struct job *job);
 void hr__service_workers_reap(struct service *s);
-/* Call it when the recording process is ready. Sends what has changed since its start. */
-void hr__service_job_ready(struct job *job);
-void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body);
+void hr__service_send_end(struct job *job);
+void hr__service_send_level(struct job *job);
+/*
+ * Removes a job whose recording process has ended. `error`: why that failed, for clients that wait;
+ * NULL: no failure.
+ */
+void hr__service_job_forget(struct job *job, const char *error);
 void hr__service_on_notice(uv_poll_t *poll, int status, int events);
-/* Empties the hand-off queue. Counts the connections whose process will not connect again. */
-void hr__service_handoff_close(struct job *job);
 /* Makes all recording processes flush and exit, and waits for them. Called at the service's end. */
 void hr__service_workers_pause(struct service *s);
 
@@ -253,11 +270,17 @@ void hr__service_pending_resume(struct service *s);
 
 /* requests.c */
 void hr__service_on_client(uv_poll_t *poll, int status, int events);
+
+/* clients.c */
+void hr__service_client_close(struct client *a);
+void hr__service_client_done(struct client *a); /* answers that the request is done */
+void hr__service_client_refuse(struct client *a, int r, const char *text);
 /* Forwards a message of the recording process to clients that wait for the job's end. */
 void hr__service_clients_notify(struct job *job, const Headrace__Control *m);
 void hr__service_clients_done(struct job *job, const char *error);
 /* Answers clients that wait for the start. `error`: the start failed; NULL: the job is recorded. */
 void hr__service_clients_begun(struct job *job, const char *error);
+/* Closes connections that have been without a request for too long. */
 void hr__service_clients_tick(struct service *s);
 void hr__service_clients_leave(struct service *s); /* closes all clients without an answer */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,54 +9,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
-
 #include "common/log.h"
 #include "common/text.h"
 #include "common/fdstore.h"
 #include "daemon/service/internal.h"
 
 #define IDLE_DRAIN_MS 30000u
-#define SERVICE_PATH  256u /* maximum bytes of the path of a job's file */
-
-/* ---- finding --------------------------------------------------------------------------------- */
-
-/* The list begins with the newest job, so the first match is the latest attempt. */
-struct job *hr__service_job_find(struct service *s, const char *id, int64_t attempt)
-{
-	for (struct job *job = s->jobs; job; job = job->next)
-		if (strcmp(job->id, id) == 0 && (attempt == ANY_ATTEMPT || job->attempt == attempt))
-			return job;
-	return NULL;
-}
-
-const char *hr__service_job_state(enum job_state state)
-{
-	static const char *const names[JOB_STATES] = {"starting", "running", "ending",
-						      "draining", "failing", "off"};
-
-	return names[state];
-}
-
-static bool has_name(const struct job *job, const char *name)
-{
-	return strcmp(job->id, name) == 0 || strcmp(job->scheduler, name) == 0;
-}
-
-struct job *hr__service_job_named(struct service *s, const char *name, uint32_t uid)
-{
-	struct job *own = NULL;
-
-	for (struct job *job = s->jobs; job; job = job->next) {
-		if (!has_name(job, name))
-			continue;
-		if (job->registered)
-			return job;
-		if (!own && job->uid == uid)
-			own = job;
-	}
-	return own;
-}
 
 static void count_unregistered(const struct service *s, uint32_t uid, unsigned *ret_all,
 			       unsigned *ret_own)
@@ -69,98 +26,7 @@ static void count_unregistered(const struct service *s, uint32_t uid, unsigned *
 	}
 }
 
-/* ---- its file -------------------------------------------------------------------------------- */
-
-static void job_conf(const struct job *job, const char *suffix, char ret[SERVICE_PATH])
-{
-	snprintf(ret, SERVICE_PATH, "%s/%016" PRIx64 ".conf%s", job->service->jobs_folder, job->key,
-		 suffix);
-}
-
-void hr__service_job_prefix(const struct job *job, char ret[JOB_PREFIX])
-{
-	snprintf(ret, JOB_PREFIX, "%016" PRIx64 ".", job->key);
-}
-
-/* Replaces the file atomically: a kill leaves either the old or the new file. */
-static int write_conf(struct job *job, const struct hr_private_config *config)
-{
-	char path[SERVICE_PATH], fresh[SERVICE_PATH];
-	int fd, r;
-
-	job_conf(job, "", path);
-	job_conf(job, "~", fresh);
-	fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	r = hr_private_config_write(config, fd);
-	close(fd);
-	if (r == 0 && rename(fresh, path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(fresh);
-	return r;
-}
-
-int hr__service_job_conf_open(const struct job *job)
-{
-	char path[SERVICE_PATH];
-	int fd;
-
-	job_conf(job, "", path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int read_conf(const struct job *job, struct hr_private_config *ret)
-{
-	int fd = hr__service_job_conf_open(job), r;
-
-	if (fd < 0)
-		return fd;
-	r = hr_private_config_read(fd, ret);
-	close(fd);
-	return r;
-}
-
-void hr__service_job_note(struct job *job)
-{
-	struct hr_private_config config = {0};
-	int r = read_conf(job, &config);
-
-	if (r == 0) {
-		config.end_state = job->end_state[0] != '\0' ? job->end_state : NULL;
-		config.killed = job->killed;
-		config.registered = job->registered;
-		config.cgroup = job->cgroup;
-		config.node.level = (int)job->level_base;
-		r = write_conf(job, &config);
-		hr_private_config_done(&config);
-	}
-	if (r < 0)
-		hr_log(HR_LOG_WARNING,
-		       "job %s: cannot save what has changed: %s; it is lost if headraced restarts",
-		       job->id, strerrordesc_np(-r));
-}
-
 /* ---- beginning ------------------------------------------------------------------------------- */
-
-/*
- * Returns the key in the names of a job's file and descriptors. It is a cryptographic hash, because
- * users choose a part of the id of an unregistered job, and must not find a collision with another
- * user's job.
- */
-static uint64_t jobs_key_of(const char *id, uint32_t attempt)
-{
-	char text[JOB_BYTES + 16];
-	uint8_t sum[32] = {0};
-	uint64_t key;
-	int n = snprintf(text, sizeof(text), "%u:%s", attempt, id);
-
-	EVP_Digest(text, (size_t)n, sum, NULL, EVP_sha256(), NULL);
-	memcpy(&key, sum, sizeof(key));
-	return key;
-}
 
 static const struct job *job_of_key(const struct service *s, uint64_t key)
 {
@@ -170,55 +36,13 @@ static const struct job *job_of_key(const struct service *s, uint64_t key)
 	return NULL;
 }
 
-static struct job *jobs_add(struct service *s, const char *id, const char *scheduler, uint32_t uid,
-			    uint32_t attempt)
-{
-	struct job *job = calloc(1, sizeof(*job));
-
-	if (!job)
-		return NULL;
-	*job = (struct job){.next = s->jobs,
-			    .service = s,
-			    .status = headrace__job_status__unpack(NULL, 0, NULL),
-			    .uid = uid,
-			    .attempt = attempt,
-			    .channel = -1,
-			    .handoff = -1,
-			    .idle_since_ms = hr__service_now_ms(s)};
-	if (!job->status) {
-		free(job);
-		return NULL;
-	}
-	snprintf(job->id, sizeof(job->id), "%s", id);
-	snprintf(job->scheduler, sizeof(job->scheduler), "%s", scheduler);
-	job->key = jobs_key_of(id, attempt);
-	s->jobs = job;
-	s->n_jobs++;
-	return job;
-}
-
-static void job_free(struct job *job)
-{
-	struct service *s = job->service;
-	struct job **link = &s->jobs;
-
-	while (*link != job)
-		link = &(*link)->next;
-	*link = job->next;
-	s->n_jobs--;
-	hr_kept_done(&job->kept);
-	headrace__job_status__free_unpacked(job->status, NULL);
-	free(job->cgroup);
-	free(job);
-}
-
 void hr__service_jobs_free(struct service *s)
 {
 	while (s->jobs) {
 		if (s->jobs->channel >= 0)
 			close(s->jobs->channel);
 		free(s->jobs->poll);
-		job_free(s->jobs);
+		hr__service_job_free(s->jobs);
 	}
 }
 
@@ -232,7 +56,7 @@ static int check_spec(struct service *s, const struct job_spec *spec, char **ret
 		return hr_text_fail(-EINVAL, ret_error, "a job id must have 1 to %u bytes",
 				    JOB_BYTES - 1);
 	if (!other)
-		other = job_of_key(s, jobs_key_of(spec->id, spec->attempt));
+		other = job_of_key(s, hr__service_job_key(spec->id, spec->attempt));
 	if (other)
 		return hr_text_fail(-EEXIST, ret_error,
 				    "job %s of user %u already exists on this node", other->id,
@@ -298,7 +122,7 @@ static int write_first(struct job *job, const struct job_spec *spec)
 
 	if (getrandom(&config.node.id.instance, sizeof(config.node.id.instance), 0) < 0)
 		return -errno;
-	return write_conf(job, &config);
+	return hr__service_job_write(job, &config);
 }
 
 /* Decides policy, level and probes of a job, from the request, the rules and the configuration. */
@@ -326,14 +150,13 @@ static int jobs_start(struct job *job)
 struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec, char **ret_error)
 {
 	struct job *job;
-	char path[SERVICE_PATH];
 	int r = check_spec(s, spec, ret_error);
 
 	if (r == 0)
 		r = hr__service_cgroup_check(s, spec, ret_error);
 	if (r < 0)
 		return NULL;
-	job = jobs_add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
+	job = hr__service_job_add(s, spec->id, spec->scheduler, spec->uid, spec->attempt);
 	if (!job) {
 		hr_text_fail(-ENOMEM, ret_error, "no memory");
 		return NULL;
@@ -348,9 +171,8 @@ struct job *hr__service_job_begin(struct service *s, const struct job_spec *spec
 	if (r < 0) {
 		hr_text_fail(r, ret_error, "cannot record job %s: %s", spec->id,
 			     strerrordesc_np(-r));
-		job_conf(job, "", path);
-		unlink(path);
-		job_free(job);
+		hr__service_job_unlink(job);
+		hr__service_job_free(job);
 		return NULL;
 	}
 	hr_log(HR_LOG_INFO, "job %s of user %u begins%s%s", job->id, job->uid,
@@ -381,7 +203,7 @@ static void job_resume(struct service *s, const char *name, struct hr_inherited 
 	int r;
 
 	named.key = strtoull(name, NULL, 16);
-	r = read_conf(&named, &config);
+	r = hr__service_job_read(&named, &config);
 	if (r == 0 && !config.node.id.job)
 		r = -EBADMSG;
 	if (r != 0) {
@@ -389,8 +211,8 @@ static void job_resume(struct service *s, const char *name, struct hr_inherited 
 		       s->jobs_folder, name, strerrordesc_np(-r));
 		return;
 	}
-	job = jobs_add(s, config.node.id.job, config.scheduler ? config.scheduler : "",
-		       config.node.uid, config.node.id.attempt);
+	job = hr__service_job_add(s, config.node.id.job, config.scheduler ? config.scheduler : "",
+				  config.node.uid, config.node.id.attempt);
 	if (job) {
 		job->key = named.key;
 		job->resumed = job->recorded = true;
@@ -452,17 +274,6 @@ static void send_refused(struct job *job)
 	job->limited = 0;
 }
 
-static void send_end(struct job *job)
-{
-	Headrace__JobRequest end = HEADRACE__JOB_REQUEST__INIT;
-
-	job->state = JOB_ENDING;
-	end.state = job->end_state;
-	end.linger_ms = job->linger_ms;
-	end.drain_ms = job->drain_ms;
-	hr__service_worker_send(job, HR_CONTROL(END_JOB), &end.base);
-}
-
 void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms, uint64_t drain_ms)
 {
 	bool noted = job->end_state[0] != '\0';
@@ -482,19 +293,10 @@ void hr__service_job_end(struct job *job, const char *state, uint64_t linger_ms,
 		hr__service_worker_retry(job);
 		return;
 	}
-	if (job->state == JOB_STARTING) /* hr__service_job_ready will send the end */
+	if (job->state == JOB_STARTING) /* job_ready (workers.c) will send the end */
 		return;
 	send_refused(job);
-	send_end(job);
-}
-
-static void send_level(struct job *job)
-{
-	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
-
-	request.has_level = true;
-	request.level = job->level;
-	hr__service_worker_send(job, HR_CONTROL(SET_LEVEL), &request.base);
+	hr__service_send_end(job);
 }
 
 void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms)
@@ -506,42 +308,7 @@ void hr__service_job_level(struct job *job, uint32_t level, uint64_t for_ms)
 		hr__service_job_note(job);
 	}
 	if (job->state == JOB_RUNNING)
-		send_level(job);
-}
-
-void hr__service_job_ready(struct job *job)
-{
-	job->state = JOB_RUNNING;
-	job->recorded = true;
-	job->failed_ms = 0;
-	job->why[0] = '\0';
-	hr__service_clients_begun(job, NULL);
-	send_level(job);
-	hr__service_cgroup_send(job);
-	if (job->end_state[0] != '\0')
-		send_end(job);
-}
-
-void hr__service_job_forget(struct job *job, const char *error)
-{
-	char path[SERVICE_PATH], prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
-
-	hr__service_handoff_close(job);
-	hr__service_job_prefix(job, prefix);
-	for (size_t i = 0; i < job->kept.n; i++) {
-		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);
-		hr_fdstore_remove(name);
-	}
-	job_conf(job, "", path);
-	unlink(path);
-	hr__service_clients_begun(
-	    job, "the job is not recorded: its recording process ended; see the log of headraced");
-	hr__service_clients_done(job, error);
-	hr_log(HR_LOG_INFO,
-	       "job %s has ended: %" PRIu64 " operations recorded, %" PRIu64
-	       " frames wait in the spool for a collector",
-	       job->id, job->status->events, job->status->unsent_frames);
-	job_free(job);
+		hr__service_send_level(job);
 }
 
 void hr__service_jobs_tick(struct service *s)

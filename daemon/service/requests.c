@@ -13,85 +13,6 @@
 #include "daemon/base/accept.h"
 #include "daemon/service/internal.h"
 
-/* ---- connections ----------------------------------------------------------------------------- */
-
-static void client_freed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
-
-static void client_close(struct client *a)
-{
-	struct client **link = &a->service->clients;
-
-	while (*link != a)
-		link = &(*link)->next;
-	*link = a->next;
-	a->service->n_clients--;
-	uv_poll_stop(&a->poll);
-	close(a->fd);
-	uv_close((uv_handle_t *)&a->poll, client_freed);
-}
-
-static void requests_done(struct client *a)
-{
-	hr_control_send(a->fd, HR_CONTROL(DONE), NULL);
-	client_close(a);
-}
-
-static void requests_refuse(struct client *a, int r, const char *text)
-{
-	hr_control_send_error(a->fd, -r, text);
-	client_close(a);
-}
-
-void hr__service_clients_notify(struct job *job, const Headrace__Control *m)
-{
-	for (struct client *a = job->service->clients; a; a = a->next)
-		if (a->awaits_end == job)
-			hr_control_send(a->fd, m->kind_case, &m->done->base);
-}
-
-static void answer_waiting(struct job *job, bool end, const char *error)
-{
-	for (struct client *a = job->service->clients, *next; a; a = next) {
-		next = a->next;
-		if ((end ? a->awaits_end : a->awaits_start) != job)
-			continue;
-		if (error)
-			requests_refuse(a, -EIO, error);
-		else
-			requests_done(a);
-	}
-}
-
-void hr__service_clients_done(struct job *job, const char *error)
-{
-	answer_waiting(job, true, error);
-}
-
-void hr__service_clients_begun(struct job *job, const char *error)
-{
-	answer_waiting(job, false, error);
-}
-
-/* Closes connections that have been without a request for too long. */
-void hr__service_clients_tick(struct service *s)
-{
-	for (struct client *a = s->clients, *next; a; a = next) {
-		next = a->next;
-		if (!a->awaits_end && !a->awaits_start &&
-		    hr__service_now_ms(s) - a->since_ms >= REQUEST_MS)
-			client_close(a);
-	}
-}
-
-void hr__service_clients_leave(struct service *s)
-{
-	while (s->clients)
-		client_close(s->clients);
-}
-
 /* ---- status ---------------------------------------------------------------------------------- */
 
 /* Sends the last status of a job, with the fields that the service sets. */
@@ -138,7 +59,7 @@ static void do_status(struct client *a)
 	for (const struct job *job = s->jobs; job; job = job->next)
 		if (all || job->uid == a->uid)
 			send_job(a, job);
-	requests_done(a);
+	hr__service_client_done(a);
 }
 
 /* ---- jobs begin and end ---------------------------------------------------------------------- */
@@ -185,7 +106,8 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 
 	if (b->job[0] == '\0' || !b->has_uid || b->uid == UINT32_MAX ||
 	    spec.level > HR_LEVEL_TRACE) {
-		requests_refuse(a, -EINVAL, "begin_job needs a job id, a uid and a valid level");
+		hr__service_client_refuse(a, -EINVAL,
+					  "begin_job needs a job id, a uid and a valid level");
 		return;
 	}
 	job = hr__service_job_find(s, spec.id, spec.attempt);
@@ -194,11 +116,11 @@ static void do_begin(struct client *a, const Headrace__BeginJob *b)
 	else
 		job = hr__service_job_begin(s, &spec, &error);
 	if (!job)
-		requests_refuse(a, -EINVAL, error ? error : "no memory");
+		hr__service_client_refuse(a, -EINVAL, error ? error : "no memory");
 	else if (job->state == JOB_STARTING)
 		a->awaits_start = job;
 	else
-		requests_done(a);
+		hr__service_client_done(a);
 	free(error);
 }
 
@@ -213,7 +135,7 @@ static struct job *find_job(struct client *a, const Headrace__JobRequest *q)
 		job = hr__service_job_named(a->service, q->job, q->uid);
 	if (!job) {
 		snprintf(text, sizeof(text), "this node has no job %.*s", (int)JOB_BYTES, q->job);
-		requests_refuse(a, -ENOENT, text);
+		hr__service_client_refuse(a, -ENOENT, text);
 	}
 	return job;
 }
@@ -237,7 +159,7 @@ static void do_killed(struct client *a, const Headrace__JobRequest *q)
 		return;
 	job->killed = true;
 	hr__service_job_note(job);
-	requests_done(a);
+	hr__service_client_done(a);
 }
 
 /* ---- requests of owners ---------------------------------------------------------------------- */
@@ -250,9 +172,9 @@ static struct job *find_own_job(struct client *a, const Headrace__JobRequest *q)
 	if (!job)
 		return NULL;
 	if (a->uid != job->uid && !hr_user_is_operator(a->uid, a->service->c->operators))
-		requests_refuse(a, -EPERM, "the job belongs to another user");
+		hr__service_client_refuse(a, -EPERM, "the job belongs to another user");
 	else if (job->state == JOB_OFF)
-		requests_refuse(a, -EPERM, "the job is not recorded, by policy");
+		hr__service_client_refuse(a, -EPERM, "the job is not recorded, by policy");
 	else
 		return job;
 	return NULL;
@@ -265,11 +187,11 @@ static void do_level(struct client *a, const Headrace__JobRequest *q)
 	if (!job)
 		return;
 	if (!q->has_level || q->level < HR_LEVEL_COUNTERS || q->level > HR_LEVEL_TRACE) {
-		requests_refuse(a, -EINVAL, "the level must be counters or trace");
+		hr__service_client_refuse(a, -EINVAL, "the level must be counters or trace");
 		return;
 	}
 	hr__service_job_level(job, q->level, q->for_ms);
-	requests_done(a);
+	hr__service_client_done(a);
 }
 
 /* Passes the connection to the recording process. If that hangs, only this client waits. */
@@ -280,10 +202,10 @@ static void pass_to_worker(struct client *a, hr_control_kind kind, const Headrac
 	if (!job)
 		return;
 	if (job->channel < 0 || hr_control_send_fd(job->channel, kind, &q->base, a->fd) < 0)
-		requests_refuse(a, -EBUSY,
-				"the recording process of this job accepts no messages: try again");
+		hr__service_client_refuse(
+		    a, -EBUSY, "the recording process of this job accepts no messages: try again");
 	else
-		client_close(a);
+		hr__service_client_close(a);
 }
 
 static void take_owners_request(struct client *a, Headrace__Control *m)
@@ -303,7 +225,8 @@ static void take_owners_request(struct client *a, Headrace__Control *m)
 		pass_to_worker(a, m->kind_case, m->get_live);
 		break;
 	default:
-		requests_refuse(a, -ENOSYS, "this headraced does not support that request");
+		hr__service_client_refuse(a, -ENOSYS,
+					  "this headraced does not support that request");
 	}
 }
 
@@ -314,7 +237,7 @@ static void requests_take(struct client *a, Headrace__Control *m)
 			m->kind_case == HR_CONTROL(JOB_KILLED);
 
 	if (for_root && a->uid != 0)
-		requests_refuse(a, -EPERM, "only root may do that (prolog and epilog)");
+		hr__service_client_refuse(a, -EPERM, "only root may do that (prolog and epilog)");
 	else if (m->kind_case == HR_CONTROL(BEGIN_JOB))
 		do_begin(a, m->begin_job);
 	else if (m->kind_case == HR_CONTROL(END_JOB))
@@ -337,7 +260,7 @@ static void on_request(uv_poll_t *poll, int status, int events)
 	if (r == -EAGAIN)
 		return;
 	if (r < 0 || a->awaits_end || a->awaits_start)
-		client_close(a);
+		hr__service_client_close(a);
 	else
 		requests_take(a, m);
 	hr_control_free(m);

@@ -25,11 +25,6 @@
 #define LOCK_MOMENTS	100
 #define LOCK_MOMENT_NS	20000000
 
-uint64_t hr__service_now_ms(const struct service *s)
-{
-	return uv_now(&s->loop);
-}
-
 /* ---- the uplink for frames of ended workers -------------------------------------------------- */
 
 static void become_uplink(const struct service *s)
@@ -143,13 +138,6 @@ static void on_reload(uv_signal_t *handle, int signum)
 	}
 	hr_config_done(hr_service_keys, hr_service_n_keys, &fresh);
 	hr_fdstore_notify("READY=1");
-}
-
-struct hr_policy_rules hr__service_policy(const struct service *s)
-{
-	return (struct hr_policy_rules){.policy = s->c->policy,
-					.partitions = s->c->policy_partitions,
-					.users = s->c->policy_users};
 }
 
 static void watch(struct service *s, uv_poll_t *poll, int fd, uv_poll_cb cb)

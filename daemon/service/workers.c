@@ -97,13 +97,40 @@ static void on_channel(uv_poll_t *poll, int status, int events)
 		uv_poll_stop(poll); /* the recording process has ended; SIGCHLD follows */
 }
 
-void hr__service_worker_send(struct job *job, hr_control_kind kind, const ProtobufCMessage *body)
-{
-	int r = job->channel >= 0 ? hr_control_send(job->channel, kind, body) : 0;
+/* ---- messages to workers --------------------------------------------------------------------- */
 
-	if (r < 0)
-		hr_log(HR_LOG_WARNING, "job %s: cannot send to its recording process: %s", job->id,
-		       strerrordesc_np(-r));
+void hr__service_send_end(struct job *job)
+{
+	Headrace__JobRequest end = HEADRACE__JOB_REQUEST__INIT;
+
+	job->state = JOB_ENDING;
+	end.state = job->end_state;
+	end.linger_ms = job->linger_ms;
+	end.drain_ms = job->drain_ms;
+	hr__service_worker_send(job, HR_CONTROL(END_JOB), &end.base);
+}
+
+void hr__service_send_level(struct job *job)
+{
+	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
+
+	request.has_level = true;
+	request.level = job->level;
+	hr__service_worker_send(job, HR_CONTROL(SET_LEVEL), &request.base);
+}
+
+/* Call it when the recording process is ready. Sends what has changed since its start. */
+static void job_ready(struct job *job)
+{
+	job->state = JOB_RUNNING;
+	job->recorded = true;
+	job->failed_ms = 0;
+	job->why[0] = '\0';
+	hr__service_clients_begun(job, NULL);
+	hr__service_send_level(job);
+	hr__service_cgroup_send(job);
+	if (job->end_state[0] != '\0')
+		hr__service_send_end(job);
 }
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
@@ -142,7 +169,7 @@ static bool read_notice(struct service *s)
 	}
 	hr_kept_take(&job->kept, &notice); /* systemd has got the notice, too */
 	if (job->state == JOB_STARTING && hr_notice_has(&notice, "READY", "1"))
-		hr__service_job_ready(job);
+		job_ready(job);
 	return true;
 }
 
@@ -208,20 +235,6 @@ static int open_handoff(struct job *job, int *ret_theirs)
 	return job->handoff >= 0 && *ret_theirs >= 0 ? 0 : -ENOMEM;
 }
 
-void hr__service_handoff_close(struct job *job)
-{
-	int handoff = hr_kept_find(&job->kept, "door"), fd;
-	uint32_t word;
-
-	while (handoff >= 0 && hr_passfd_peek(handoff, &word, &fd) == 0) {
-		if (fd >= 0) {
-			job->service->unplaced += hr_hello_discard(fd);
-			close(fd);
-		}
-		hr_passfd_drop(handoff);
-	}
-}
-
 static int workers_start(struct job *job, int conf)
 {
 	struct service *s = job->service;
@@ -264,6 +277,42 @@ int hr__service_worker_start(struct job *job)
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
+
+/* Empties the hand-off queue. Counts the connections whose process will not connect again. */
+static void handoff_close(struct job *job)
+{
+	int handoff = hr_kept_find(&job->kept, "door"), fd;
+	uint32_t word;
+
+	while (handoff >= 0 && hr_passfd_peek(handoff, &word, &fd) == 0) {
+		if (fd >= 0) {
+			job->service->unplaced += hr_hello_discard(fd);
+			close(fd);
+		}
+		hr_passfd_drop(handoff);
+	}
+}
+
+void hr__service_job_forget(struct job *job, const char *error)
+{
+	char prefix[JOB_PREFIX], name[JOB_PREFIX + NAME_MAX];
+
+	handoff_close(job);
+	hr__service_job_prefix(job, prefix);
+	for (size_t i = 0; i < job->kept.n; i++) {
+		snprintf(name, sizeof(name), "%s%s", prefix, job->kept.list[i].name);
+		hr_fdstore_remove(name);
+	}
+	hr__service_job_unlink(job);
+	hr__service_clients_begun(
+	    job, "the job is not recorded: its recording process ended; see the log of headraced");
+	hr__service_clients_done(job, error);
+	hr_log(HR_LOG_INFO,
+	       "job %s has ended: %" PRIu64 " operations recorded, %" PRIu64
+	       " frames wait in the spool for a collector",
+	       job->id, job->status->events, job->status->unsent_frames);
+	hr__service_job_free(job);
+}
 
 static bool restarts_used_up(struct job *job)
 {
