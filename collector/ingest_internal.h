@@ -212,7 +212,7 @@ void hr__answers_flush(struct hr__worker *w);
 
 /* Returns the index in worker->buckets. */
 unsigned hr__stream_bucket(const char *job, const char *node, uint64_t instance, uint32_t attempt);
-void hr__stream_free(struct hr__ingest_stream *s);
+void hr__ingest_stream_free(struct hr__ingest_stream *s);
 void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
 void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s);
 /* Frees a stream. `seal`: first closes its writer, which seals the segment. */

@@ -32,7 +32,7 @@ static struct hr__ingest_stream *stream_new(const Headrace__Open *o)
 	s->node = strdup(o->node);
 	s->boot_id = strdup(o->boot_id);
 	if (!s->cluster || !s->job || !s->node || !s->boot_id) {
-		hr__stream_free(s);
+		hr__ingest_stream_free(s);
 		return NULL;
 	}
 	s->id = (struct hr_stream_id){.cluster = s->cluster,
@@ -109,7 +109,7 @@ static int ingest_open_load(struct hr__worker *w, struct hr_channel *ch,
 		*ret = s;
 	} else if (s) {
 		w->ingest->backend->unload(s, false);
-		hr__stream_free(s);
+		hr__ingest_stream_free(s);
 	}
 	return r;
 }

@@ -176,7 +176,7 @@ unsigned hr__stream_bucket(const char *job, const char *node, uint64_t instance,
 	return (unsigned)((h ^ h >> 32) % HR__BUCKETS);
 }
 
-void hr__stream_free(struct hr__ingest_stream *s)
+void hr__ingest_stream_free(struct hr__ingest_stream *s)
 {
 	free(s->cluster);
 	free(s->job);
@@ -198,7 +198,7 @@ void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool sea
 	if (s->owner)
 		s->owner->stream = NULL;
 	w->ingest->backend->unload(s, seal);
-	hr__stream_free(s);
+	hr__ingest_stream_free(s);
 }
 
 void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s)
