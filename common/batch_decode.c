@@ -2,6 +2,7 @@
 /* batch_decode.c - decodes the untrusted columns of a batch of events (loops: batch_columns.c) */
 #include "common/batch_decoder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -124,8 +125,10 @@ static int take_column(struct hr_decoder *d, const Headrace__Column *msg)
 		return -EBADMSG;
 	for (unsigned p = 0; p < msg->width; p++) {
 		uint8_t *room = d->planes + (size_t)d->planes_used * d->room;
-		int r = hr__plane_unpack(d->zstd, &msg->planes[p], d->count, room, &c->planes[p]);
+		int r;
 
+		assert(d->planes_used < (HR_COL_END_ - 1) * HR__MAX_PLANES);
+		r = hr__plane_unpack(d->zstd, &msg->planes[p], d->count, room, &c->planes[p]);
 		if (r < 0)
 			return r;
 		if (c->planes[p].data == room)
@@ -207,6 +210,7 @@ int hr_batch_decode(struct hr_decoder *d, const Headrace__EventBatch *msg, uint3
 		r = decode_columns(d, needed);
 	if (r < 0)
 		return r;
+	assert(d->task_end[d->n_tasks - 1] == d->count && d->files_known <= d->n_files);
 	*ret = (struct hr_columns){
 	    .count = d->count,
 	    .task = d->task,

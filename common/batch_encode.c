@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/batch_planes.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -153,6 +154,7 @@ static void sort_rows(struct hr_encoder *e, const struct hr_event *events, size_
 	}
 	for (size_t i = 0; i < n; i++)
 		e->order[e->task_first[events[i].task]++] = (uint32_t)i;
+	assert(e->task_first[n_tasks - 1] == n); /* each row has its place in `order` */
 	msg->task_proc = e->task_proc;
 	msg->task_tid = e->task_tid;
 	msg->task_rows = e->task_rows;
@@ -179,6 +181,7 @@ static uint32_t file_index(struct hr_encoder *e, uint32_t id)
 		struct file_slot *s = &e->slots[at];
 
 		if (s->index == UINT32_MAX) {
+			assert(e->n_files < e->room);
 			*s = (struct file_slot){.id = id, .index = e->n_files};
 			e->files[e->n_files] = id;
 			e->model.files[e->n_files] = (struct hr__model_file){0};
@@ -270,6 +273,7 @@ static void encode_rows(struct hr_encoder *e, const struct hr_event *events,
 			}
 		}
 	}
+	assert(done == msg->count);
 	split_chunk(e, in_chunk);
 }
 
@@ -296,6 +300,7 @@ static void pack_columns(struct hr_encoder *e, Headrace__EventBatch *msg)
 		headrace__column__init(column);
 		column->id = c;
 		column->width = column_width(&e->columns[c], c);
+		assert(column->width <= hr__column_width[c]); /* wider ones are not decoded */
 		column->n_planes = column->width;
 		column->planes = e->plane_list[c];
 		arena += hr__splitter_pack(&e->columns[c], e->zstd, column->width, arena,
@@ -303,6 +308,8 @@ static void pack_columns(struct hr_encoder *e, Headrace__EventBatch *msg)
 		if (column->width > 0)
 			e->column_list[msg->n_columns++] = column;
 	}
+	assert((size_t)(arena - e->arena) <=
+	       (size_t)(HR_COL_END_ - 1) * HR__MAX_PLANES * (e->room + 1));
 }
 
 static void list_files(struct hr_encoder *e, Headrace__EventBatch *msg)

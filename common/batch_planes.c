@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/batch_planes.h"
 
+#include <assert.h>
 #include <errno.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -20,6 +21,7 @@ void hr__splitter_add(struct hr__splitter *s, const uint64_t *codes, uint32_t n)
 {
 	uint64_t seen = 0, seen_signed = 0;
 
+	assert(s->rows + n < s->stride);
 	for (uint32_t i = 0; i < n; i++) {
 		seen |= codes[i];
 		seen_signed |= codes[i] ^ -(codes[i] >> 63);
@@ -195,6 +197,7 @@ bool hr__planes_join(const struct hr__plane *planes, unsigned width, uint32_t fi
 	unsigned used = 0; /* number of planes up to the last one that is not all zero */
 	uint32_t done;
 
+	assert(width <= HR__MAX_PLANES && n <= HR__CHUNK_ROWS);
 	for (unsigned p = 0; p < HR__MAX_PLANES; p++) {
 		from[p] = zeros;
 		if (p >= width)

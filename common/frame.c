@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/frame.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,7 @@ int hr_frame_pack_with(const Headrace__Frame *msg, ZSTD_CCtx *zstd, uint8_t **re
 		bytes = packed_bytes;
 		flags = HR_FRAME_ZSTD;
 	}
+	assert(bytes <= HR_FRAME_MAX_BYTES); /* also after compression, or no reader accepts it */
 	*ret_buf = hr_frame_seal(buf, bytes, flags);
 	*ret_bytes = HR_FRAME_HDR_BYTES + bytes;
 	return 0;

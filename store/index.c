@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/index.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,9 @@ int hr__index_add(struct hr_index *ix, uint64_t offset, uint32_t bytes, const He
 {
 	int r = 0;
 
+	/* frames come in the order of the segment, without overlap */
+	assert(ix->n_frames == 0 ||
+	       offset >= ix->frames[ix->n_frames - 1].offset + ix->frames[ix->n_frames - 1].bytes);
 	/* The frame is added last, when nothing can fail: its parts already refer to its index. */
 	if (ix->n_frames == UINT32_MAX)
 		return -ENOMEM;

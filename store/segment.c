@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/segment.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,6 +170,7 @@ static int window_at(struct window *w, uint64_t offset, size_t need, const uint8
 		w->offset = offset;
 		w->bytes = want;
 	}
+	assert(offset >= w->offset && offset - w->offset <= w->bytes);
 	*ret = w->buf + (offset - w->offset);
 	*ret_bytes = w->bytes - (size_t)(offset - w->offset);
 	return 0;
@@ -308,6 +310,7 @@ int hr_segment_scan(const struct hr_source *s, hr__scan_frame *frame, void *cont
 		free(scan.holes);
 		return r;
 	}
+	assert(scan.end <= s->bytes || scan.end == sizeof(struct hr_segment_hdr));
 	*ret = scan;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/catalog.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static int read_frame(const struct hr_stream *s, uint32_t frame, ProtobufCAlloca
 	if (frame >= s->n_frames)
 		return -EBADMSG;
 	ref = &s->frames[frame];
+	assert(ref->segment < s->own->n_segments);
 	g = &s->own->segments[ref->segment];
 	r = hr__segment_source(g, &source);
 	if (r < 0)

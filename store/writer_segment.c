@@ -2,6 +2,7 @@
 /* writer_segment.c - the segments of a writer: disk space, start and end, recovery */
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -55,8 +56,10 @@ void hr__writer_cut(struct hr_writer *w)
 
 int hr__writer_append_bytes(struct hr_writer *w, const uint8_t *buf, size_t bytes)
 {
-	int r = hr__write_at(w->fd, buf, bytes, w->offset);
+	int r;
 
+	assert(w->fd >= 0 && w->offset >= sizeof(struct hr_segment_hdr));
+	r = hr__write_at(w->fd, buf, bytes, w->offset);
 	if (r < 0) {
 		hr__writer_cut(w);
 		(void)hr__writer_make_room(w, 0); /* reserves space again, after the cut */
@@ -72,10 +75,16 @@ int hr__writer_append_bytes(struct hr_writer *w, const uint8_t *buf, size_t byte
 
 int hr__writer_seal(struct hr_writer *w)
 {
+	const struct hr_index *ix = &w->index;
 	uint8_t *buf;
 	size_t bytes;
-	int r = hr__index_pack(&w->index, w->offset, &buf, &bytes);
+	int r;
 
+	/* the index has all frames of the segment */
+	assert(ix->n_frames > 0 &&
+	       ix->frames[ix->n_frames - 1].offset + ix->frames[ix->n_frames - 1].bytes ==
+		   w->offset);
+	r = hr__index_pack(ix, w->offset, &buf, &bytes);
 	if (r < 0)
 		return r;
 	r = hr__writer_append_bytes(w, buf, bytes);
@@ -85,6 +94,7 @@ int hr__writer_seal(struct hr_writer *w)
 
 void hr__writer_leave_segment(struct hr_writer *w)
 {
+	assert(w->fd >= 0);
 	hr__writer_cut(w);
 	close(w->fd);
 	w->fd = -1;

@@ -2,6 +2,7 @@
 /* Sweeps: copies records from rings to the journal, and ends the sessions of exited processes. */
 #include "daemon/drain/drain_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/fdstore.h"
@@ -102,6 +103,7 @@ static uint32_t sweep_rings(struct hr_drain *d, struct hr_session *s, uint64_t s
 		slots += share.count[i];
 		d->deaf_full |= s->deaf && share.count[i] > r->n_slots / DEAF_PART;
 	}
+	assert((uint8_t *)slots == (uint8_t *)in + bytes); /* the runs are as measured */
 	hr_journal_commit(d->c.journal, HR_ENTRY_RECORDS, bytes);
 	hr_journal_unlock(d->c.journal);
 	/* The journal has the slots, so the client may already reuse them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/journal/journal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -244,11 +245,16 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	struct hr_half *half = j->halves[j->active];
 	struct hr_entry *e = (struct hr_entry *)(half->entries + j->head);
 
+	/* What entry_at() demands of an entry, so that a later replay finds it. */
+	assert(kind > HR_ENTRY_NONE && kind < HR_ENTRY_KINDS);
+	assert(bytes >= sizeof(*e) && bytes >= hr_entry_least(kind));
+	assert(hr_entry_round(bytes) <= j->reserved);
 	e->bytes =
 	    (uint32_t)hr_entry_round(bytes < j->reserved ? bytes : j->reserved) & HR_ENTRY_MOST;
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
 	e->crc = entry_crc(e, j->gen, j->head);
 	j->head += e->bytes;
+	assert(j->head <= hr_journal_capacity(j));
 	/*
 	 * Release: pairs with hr_journal_next. So, if a kill leaves the new head, it also leaves
 	 * the whole entry.
@@ -339,6 +345,7 @@ static void check_half(struct hr_journal *j, unsigned i)
 		snapshot |= e->kind == HR_ENTRY_SNAP;
 		at += e->bytes;
 	}
+	assert(at <= hr_journal_capacity(j));
 	if (at >= half->head)
 		half->head = at;
 	else
@@ -356,6 +363,7 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2])
 		ret_gens[n++] = b;
 	if (a && b && a > b)
 		ret_gens[n++] = a;
+	assert(n < 2 || ret_gens[0] < ret_gens[1]);
 	/* The newest half is never retired. */
 	j->headless = j->map->last_gen > (n ? ret_gens[n - 1] : 0);
 	if (!n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/session/session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -83,6 +84,7 @@ void hr_map_name(uint64_t proc, uint32_t index, char ret[HR_MAP_NAME_BYTES])
 
 int hr_session_add_map(struct hr_session *s, const struct hr_map *map)
 {
+	assert(s->n_maps <= HR_SESSION_MAPS && map->slots_log2 <= HR_OFFER_SLOTS_LOG2);
 	if (s->n_maps == HR_SESSION_MAPS)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < HR_MAP_RINGS; i++) {
@@ -225,6 +227,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 	uint64_t last_end = 0, all = reserved_to(r) - r->tail;
 	uint32_t n = 0;
 
+	assert(all <= r->n_slots); /* whatever head is */
 	*ret_end = UINT64_MAX;
 	while (n < all) {
 		const struct hr_record *s = slot_at(r, r->tail + n);
@@ -266,6 +269,7 @@ bool hr_session_active_after(const struct hr_session *s, uint64_t ticks)
 
 void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to)
 {
+	assert(n <= r->n_slots);
 	for (uint32_t i = 0; i < n; i++) {
 		if (committed(r, r->tail + i))
 			memcpy(&to[i], slot_at(r, r->tail + i), sizeof(*to));
@@ -276,6 +280,7 @@ void hr_ring_copy(const struct hr_ring_view *r, uint32_t n, struct hr_record *to
 
 void hr_ring_consumed(struct hr_ring_view *r, uint32_t n)
 {
+	assert(n <= r->n_slots);
 	r->tail += n;
 	/* Release: pairs with the owner's acquire load, after which it may reuse the slots. */
 	__atomic_store_n(&r->hdr->tail, r->tail, __ATOMIC_RELEASE);

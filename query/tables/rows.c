@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/tables/rows.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,7 @@ static void bind_parameters(duckdb_bind_info info, const struct hr_row_kind *kin
 	for (unsigned i = 0; kind->parameters[i] != NULL; i++) {
 		duckdb_value value = hr_duckdb.bind_get_named_parameter(info, kind->parameters[i]);
 
+		assert(i < HR_ROW_PARAMETERS);
 		if (value != NULL && !hr_duckdb.is_null_value(value))
 			p->texts[i] = hr_duckdb.get_varchar(value);
 		hr_duckdb.destroy_value(&value);
@@ -338,6 +340,7 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 	struct hr_query_out out = hr_query_out_of(vector);
 	uint64_t *hists = NULL;
 
+	assert(w->loaded && w->at + n <= w->rows.n);
 	if (column->type == HR_SQL_HIST) {
 		hists = hr_duckdb.vector_get_data(hr_duckdb.array_vector_get_child(vector));
 		hists += first * HR_HIST_BINS;
@@ -349,6 +352,7 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 						  : w->rows.st;
 		struct hr_cell c = {.u = 0};
 
+		assert(st != NULL || i >= process_end);
 		if (i < HR_STREAM_END) {
 			hr_stream_cell(st, i, &c);
 			c.null = i == HR_STREAM_node && kind->of_job;
@@ -418,6 +422,7 @@ static int register_kind(struct hr_query *q, const struct hr_row_kind *kind)
 	struct rows_bound *b = hr_pool_get(&q->pool, sizeof(*b));
 	char name[64];
 
+	assert(hr_tables[kind->table].n_columns <= 64); /* the bits of `want` */
 	if (b == NULL)
 		return -ENOMEM;
 	*b = (struct rows_bound){q, kind};
