@@ -10,6 +10,52 @@
 
 #define SAME_WORK 0.005
 
+/* ---- ranks ---- */
+
+double hr_compare_rank_own(const struct hr_rank_means *m)
+{
+	return m->seconds[HR_QUANTITY_loop] - m->seconds[HR_QUANTITY_stall];
+}
+
+/* Joins the ranks of both sides. Processes without a rank are left out. Returns 0 or -ENOMEM. */
+static int ranks_find(const struct hr_side_means means[HR_COMPARE_SIDES],
+		      struct hr_compare_ranks *ret)
+{
+	const struct hr_side_means *a = &means[HR_COMPARE_A], *b = &means[HR_COMPARE_B];
+	size_t i = 0, k = 0;
+
+	*ret = (struct hr_compare_ranks){
+	    .list = calloc(a->n_ranks + b->n_ranks + 1, sizeof(*ret->list)),
+	};
+	if (ret->list == NULL)
+		return -ENOMEM;
+	while (i < a->n_ranks || k < b->n_ranks) {
+		bool in_a =
+		    i < a->n_ranks && (k == b->n_ranks || a->ranks[i].rank <= b->ranks[k].rank);
+		int64_t rank = in_a ? a->ranks[i].rank : b->ranks[k].rank;
+		struct hr_compare_rank *to = &ret->list[ret->n];
+
+		to->rank = rank;
+		if (in_a)
+			to->side[HR_COMPARE_A] = a->ranks[i++];
+		if (k < b->n_ranks && b->ranks[k].rank == rank)
+			to->side[HR_COMPARE_B] = b->ranks[k++];
+		if (rank >= 0)
+			ret->n++;
+		else
+			*to = (struct hr_compare_rank){0};
+	}
+	return 0;
+}
+
+static void ranks_done(struct hr_compare_ranks *r)
+{
+	free(r->list);
+	*r = (struct hr_compare_ranks){0};
+}
+
+/* ---- the comparison ---- */
+
 static void compare_quantities(const struct hr_side_means *means, struct hr_comparison *c)
 {
 	double whole = fmax(means[HR_COMPARE_A].quantities[HR_QUANTITY_wall].mean,
@@ -110,7 +156,7 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 	if (r == 0)
 		r = hr_kinds_find(sides, &scale, &ret->kinds);
 	if (r == 0)
-		r = hr_compare_ranks_find(means, &ret->ranks);
+		r = ranks_find(means, &ret->ranks);
 	if (r == 0) {
 		for (int i = 0; i < HR_COMPARE_SIDES; i++) {
 			ret->steps[i] = hr_side_steps(&sides[i]);
@@ -136,6 +182,6 @@ void hr_comparison_done(struct hr_comparison *c)
 	}
 	free(c->causes);
 	hr_kinds_done(&c->kinds);
-	hr_compare_ranks_done(&c->ranks);
+	ranks_done(&c->ranks);
 	*c = (struct hr_comparison){0};
 }

@@ -14,7 +14,7 @@
 
 #include "common/text.h"
 #include "compare/kinds.h"
-#include "compare/ranks.h"
+#include "compare/side.h"
 
 #define HR_COMPARE_LEAST 0.01 /* share of the whole run: less does not count */
 
@@ -45,6 +45,17 @@ struct hr_compare_setting {
 	double a, b; /* -1: not known */
 };
 
+/* The means of a rank on both sides. A side that lacks the rank has 0 processes. */
+struct hr_compare_rank {
+	int64_t rank;
+	struct hr_rank_means side[HR_COMPARE_SIDES];
+};
+
+struct hr_compare_ranks {
+	struct hr_compare_rank *list; /* sorted by rank */
+	size_t n;
+};
+
 struct hr_comparison {
 	bool trains; /* all runs have a training loop; else only `wall` and the files are known */
 	struct hr_difference quantities[HR_QUANTITIES];
@@ -65,5 +76,8 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 void hr_comparison_done(struct hr_comparison *c);
 
 const char *hr_compare_cause_name(enum hr_compare_cause_id id);
+
+/* Returns the seconds of a rank in the training loop in which it did not wait for other ranks. */
+double hr_compare_rank_own(const struct hr_rank_means *m);
 
 #endif

@@ -1,11 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* side.h - the means of the runs of one side of a comparison */
+/*
+ * side.h - the numbers of a run, as the named query `measures` returns them, and the means of the
+ * runs of one side of a comparison
+ */
 #ifndef HEADRACE_COMPARE_SIDE_H
 #define HEADRACE_COMPARE_SIDE_H
 
-#include "compare/measures.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "compare/noise.h"
 #include "compare/quantities.h"
+
+/* A row of the query. A text is NULL, and a number is -1, if the row has no value. */
+struct hr_measure {
+	const char *measure, *phase, *name, *mount;
+	int64_t rank;
+	int piece;
+	double value; /* seconds, number or bytes */
+};
+
+/* One run. The caller owns all memory. */
+struct hr_compare_run {
+	const char *job, *store;
+	const struct hr_measure *list;
+	size_t n;
+};
+
+/* Returns the sum of the rows of a measure, and of a name unless it is NULL. */
+double hr_compare_run_sum(const struct hr_compare_run *run, const char *measure, const char *name);
+
+/* Returns the value of the row of a measure with this name; -1: there is none. */
+double hr_compare_run_value(const struct hr_compare_run *run, const char *measure,
+			    const char *name);
+
+/* Returns how the job ended, for example "ended" or "failed"; NULL: not known. */
+const char *hr_compare_run_state(const struct hr_compare_run *run);
+
+/* Returns whether the run has rows of the measure. */
+bool hr_compare_run_has(const struct hr_compare_run *run, const char *measure);
 
 #define HR_COMPARE_RUNS 64u /* maximum number of runs of a side */
 

@@ -3,13 +3,13 @@
 hr_library(headrace_private control/private.c control/control.c)
 target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 
-hr_library(headrace_keeper private/keeper.c private/kept.c private/private_worker.c node/live_link.c private/job_status.c private/private_health.c private/private_requests.c private/private_uplink.c private/stragglers.c)
+hr_library(headrace_keeper private/keeper.c private/kept.c private/private_worker.c node/live_link.c private/job_status.c private/private_health.c private/private_uplink.c private/stragglers.c)
 target_compile_definitions(headrace_keeper PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_host headrace_fdstore headrace_uplink PkgConfig::UV)
 
 add_subdirectory(service)
 
-add_executable(headraced main.c manual.c uplink/uplink_command.c uplink/uplink_options.c)
+add_executable(headraced main.c uplink/uplink_command.c uplink/uplink_options.c)
 target_compile_definitions(headraced PRIVATE _GNU_SOURCE HEADRACE_VERSION="${PROJECT_VERSION}")
 hr_flags(headraced)
 target_link_libraries(headraced PRIVATE headrace_service headrace_keeper headrace_daemon headrace_uplink headrace_config)

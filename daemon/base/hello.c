@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "daemon/base/served.h"
-
 /* Checks HR_ITEM_COVER: its values are addresses that probes in the kernel read. */
 static bool cover_sane(const uint8_t *msg, size_t bytes)
 {

@@ -30,4 +30,15 @@ bool hr_hello_next(const uint8_t *msg, size_t bytes, size_t *at, struct hr_hello
  */
 bool hr_hello_discard(int fd);
 
+/*
+ * Returns whether this daemon serves a version of abi.h: its own or the one before. A node is
+ * upgraded while its jobs run, and running processes keep their shim. Only this function
+ * distinguishes versions. A client of an unknown version is not recorded, but counted, and gets the
+ * answer EPROTO: magic, abi and status of an answer have the same place in all versions.
+ */
+static inline bool hr_served(uint32_t abi)
+{
+	return abi == HR_ABI_VERSION || (HR_ABI_VERSION > 1 && abi == HR_ABI_VERSION - 1);
+}
+
 #endif

@@ -210,7 +210,7 @@ struct hr_engine {
 	bool failed; /* memory ran out: the state no longer matches the entries */
 };
 
-/* missed.c */
+/* counts.c: processes that ended before the answer */
 void hr__missed_add(struct hr_engine *e, uint64_t proc, int32_t pid, uint32_t image);
 void hr__missed_came(struct hr_engine *e, int32_t pid, uint32_t image); /* it is recorded */
 /* Counts those that did not come as losses. `all`: now, otherwise after some seconds. */

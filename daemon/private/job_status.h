@@ -11,6 +11,7 @@
 
 #include "daemon/control/control.h"
 #include "daemon/control/private.h"
+#include "daemon/node/live_link.h"
 #include "daemon/node/node.h"
 #include "daemon/private/private_uplink.h"
 #include "daemon/uplink/uplink.h"
@@ -32,5 +33,9 @@ void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *
 /* Sets those fields of *ret that this process knows. `now` comes from hr_node_stats(). */
 void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
 			Headrace__JobStatus *ret);
+
+/* A private headraced answers get_status and get_live over `fd`, which the caller owns. False: it is another request. Loop thread. */
+bool hr_private_answer(struct hr_job_status *s, struct hr_live_link *live,
+		       const Headrace__Control *m, int fd);
 
 #endif

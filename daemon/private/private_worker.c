@@ -20,7 +20,6 @@
 #include "daemon/private/keeper.h"
 #include "daemon/control/private.h"
 #include "daemon/private/private_health.h"
-#include "daemon/private/private_requests.h"
 #include "daemon/private/private_uplink.h"
 #include "daemon/private/stragglers.h"
 

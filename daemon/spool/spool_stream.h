@@ -71,4 +71,21 @@ enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st);
 /* Removes the folder of a stream that has ended. -EBUSY: the stream has not ended. */
 int hr_spool_stream_remove(struct hr_spool_stream *st);
 
+/* ---- discarding a job ------------------------------------------------------------------------ */
+
+struct hr_spool_discarded {
+	unsigned streams, kept; /* number of discarded and other streams of the job */
+	/* Discarded frames and events that no collector has acknowledged. */
+	uint64_t frames, events;
+};
+
+/*
+ * Discards a job that no collector accepts, for example because its id belongs to another user. A
+ * stream stays if a daemon writes it, an uplink sends it, or it has a journal to replay. Uplinks of
+ * other processes may run. Returns 0 (also if the job does not exist) or -errno. May set
+ * *ret_error (malloc'ed).
+ */
+int hr_spool_discard(struct hr_spool *s, const char *job, struct hr_spool_discarded *ret,
+		     char **ret_error);
+
 #endif

@@ -12,7 +12,7 @@
 
 #include "common/host.h"
 #include "common/text.h"
-#include "daemon/spool/spool_discard.h"
+#include "daemon/spool/spool_stream.h"
 #include "daemon/uplink/uplink.h"
 #include "daemon/uplink/uplink_options.h"
 

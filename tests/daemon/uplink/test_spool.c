@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "store/segments.h"
-#include "daemon/spool/spool_discard.h"
 #include "daemon/spool/spool_stream.h"
 #include "tests/seeds.h"
 
