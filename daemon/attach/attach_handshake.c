@@ -14,7 +14,7 @@
 #include "daemon/base/hello.h"
 #include "daemon/probes/probes.h"
 #include "common/ranks.h"
-#include "daemon/base/quota.h"
+#include "daemon/base/cgroup.h"
 
 /* How long an offer waits for room in the journal. Long, because the client sends it only once. */
 #define JOURNAL_WAIT_OFFER_NS UINT64_C(1000000000)

@@ -8,7 +8,7 @@
 #include "common/array.h"
 #include "common/ops.h"
 #include "common/procfs.h"
-#include "daemon/base/quota.h"
+#include "daemon/base/cgroup.h"
 
 #define SLOTS_MOST  8192u
 #define HELLO_BYTES (HR_PROBE_PATH + HR_PROBE_ARGS + HR_PROBE_ENV + 8192u)

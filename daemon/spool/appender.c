@@ -1,11 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/spool/appender_internal.h"
+#include "daemon/spool/appender.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "common/batch.h"
+
 #define COMPRESS_FROM_BYTES 512u /* shorter messages hardly shrink */
+
+struct hr_appender {
+	pthread_t thread;
+	bool joined;
+	pthread_mutex_t lock;
+	pthread_cond_t given_some; /* signalled when frames were given to the thread */
+	pthread_cond_t done_some;  /* signalled when the thread has stored frames */
+	struct hr_out_list inbox;
+	uint64_t given, done; /* number of frames and markers given, and done */
+	uint64_t progress_seen;
+	bool cornered; /* set by the drain thread, which has no free half of the journal */
+	bool stop;
+	int error;
+	uint64_t stored_bytes;
+	/* Only the thread uses these fields. After the thread has ended, the caller uses them. */
+	struct hr_writer *writer;
+	struct hr_batch_pool *pool;
+	struct hr_journal *journal;
+	struct hr_spool *spool; /* NULL: the store is not a spool */
+	struct hr_encoder *encoder;
+	Headrace__EventBatch events; /* the batch of events that was encoded last */
+	ZSTD_CCtx *zstd;	     /* compresses all frames except events */
+	struct hr_out_list kept;     /* frames that are not stored yet */
+	uint64_t kept_bytes;
+};
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
@@ -40,7 +68,8 @@ static void keep_bytes(struct hr_appender *a, struct hr_out *o)
 	a->kept_bytes += o->packed_bytes;
 }
 
-int hr__appender_pack(struct hr_appender *a, struct hr_out *o)
+/* Packs a frame that is not packed yet, and frees its message and events. */
+static int appender_pack(struct hr_appender *a, struct hr_out *o)
 {
 	int r;
 
@@ -117,7 +146,7 @@ static int appender_make_room(struct hr_appender *a, const struct hr_out *o)
 	return a->spool ? hr_spool_make_room(a->spool, a->writer, o->packed_bytes) : 0;
 }
 
-int hr__appender_append(struct hr_appender *a, const struct hr_out *o)
+static int appender_append(struct hr_appender *a, const struct hr_out *o)
 {
 	int r = appender_make_room(a, o);
 
@@ -129,11 +158,11 @@ static int appender_store(struct hr_appender *a, struct hr_out *o)
 	int r;
 
 	if (o->packed)
-		return hr__appender_append(a, o);
+		return appender_append(a, o);
 	r = pack(a, o);
 	if (r && r != -ENOMEM) { /* the frame is too large, or headraced has a bug */
 		r = replace(a, o);
-		return r ? r : hr__appender_append(a, o);
+		return r ? r : appender_append(a, o);
 	}
 	if (r)
 		return r;
@@ -194,7 +223,7 @@ static void appender_keep(struct hr_appender *a)
 	for (struct hr_out *o = a->kept.first; o; o = o->next) {
 		if (o->retire_gen && a->journal && cornered)
 			hr_journal_retire(a->journal, o->retire_gen);
-		if (hr__appender_pack(a, o))
+		if (appender_pack(a, o))
 			replace(a, o);
 	}
 	appender_give_up(a);
@@ -378,4 +407,152 @@ int hr_appender_free(struct hr_appender *a)
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 	return r;
+}
+
+/*
+ * ---- the end of a stream on a full disk ----
+ *
+ * Stores the frames that fit, and the number of lost operations. No journal will be replayed again,
+ * so frames may get new numbers. Names are first, then sums, then events, because totals are more
+ * useful than events and need less room.
+ */
+
+enum turn { NAMES, SUMS, EVENTS, ENDINGS };
+
+static enum turn turn_of(const struct hr_out *o)
+{
+	switch (o->frame.body_case) {
+	case HEADRACE__FRAME__BODY_PROCESSES:
+	case HEADRACE__FRAME__BODY_PATHS:
+		return NAMES;
+	case HEADRACE__FRAME__BODY_EVENTS:
+		return EVENTS;
+	case HEADRACE__FRAME__BODY_JOB:
+	case HEADRACE__FRAME__BODY_LEVELS:
+	case HEADRACE__FRAME__BODY_STREAM_END:
+		return ENDINGS;
+	default:
+		return SUMS;
+	}
+}
+
+static int renumber(struct hr_out *o, uint64_t seq)
+{
+	Headrace__Frame *msg;
+	uint8_t *packed;
+	size_t bytes;
+	int r;
+
+	if (o->frame.seq == seq)
+		return 0;
+	r = hr_frame_unpack(o->packed, o->packed_bytes, &msg);
+	if (r)
+		return r;
+	msg->seq = seq;
+	/* The columns of a batch of events are already compressed. */
+	r = hr_frame_pack(msg, msg->body_case != HEADRACE__FRAME__BODY_EVENTS, &packed, &bytes);
+	headrace__frame__free_unpacked(msg, NULL);
+	if (r)
+		return r;
+	free(o->packed);
+	o->packed = packed;
+	o->packed_bytes = bytes;
+	o->frame.seq = seq;
+	return 0;
+}
+
+static int end_store(struct hr_appender *a, struct hr_out *o, bool ending)
+{
+	int r = appender_pack(a, o);
+
+	if (!r)
+		r = renumber(o, hr_writer_mark(a->writer) + 1);
+	if (r)
+		return r;
+	return ending ? hr_writer_append_last(a->writer, o->packed, o->packed_bytes)
+		      : appender_append(a, o);
+}
+
+/*
+ * Adds the rows of a Loss frame that did not fit to the sums in `lost`: one row per reason, because
+ * these few rows fit.
+ */
+static void take_losses(struct hr_losses *lost, const struct hr_out *o)
+{
+	Headrace__Frame *msg;
+
+	if (o->frame.body_case != HEADRACE__FRAME__BODY_LOSS || !o->packed ||
+	    hr_frame_unpack(o->packed, o->packed_bytes, &msg))
+		return;
+	for (size_t i = 0; i < msg->loss->n_rows; i++) {
+		const Headrace__LossRow *row = msg->loss->rows[i];
+		int reason = hr_loss_by_name(row->reason);
+
+		if (reason >= 0)
+			hr_losses_add(lost, &(struct hr_loss){.reason = (uint32_t)reason,
+							      .count = row->count,
+							      .bytes = row->bytes,
+							      .dur_ns = row->dur_ns});
+	}
+	headrace__frame__free_unpacked(msg, NULL);
+}
+
+static int store_losses(struct hr_appender *a, const struct hr_losses *lost)
+{
+	Headrace__LossRow rows[HR_LOSS_REASONS], *pointers[HR_LOSS_REASONS];
+	Headrace__Loss loss = HEADRACE__LOSS__INIT;
+	struct hr_out o = {.frame = HEADRACE__FRAME__INIT};
+	int r;
+
+	for (uint32_t i = 0; i < lost->n; i++) {
+		pointers[i] = &rows[i];
+		headrace__loss_row__init(&rows[i]);
+		rows[i].reason = (char *)hr_loss_name(lost->v[i].reason);
+		rows[i].count = lost->v[i].count;
+		rows[i].bytes = lost->v[i].bytes;
+		rows[i].dur_ns = lost->v[i].dur_ns;
+	}
+	loss.n_rows = lost->n;
+	loss.rows = pointers;
+	o.frame.body_case = HEADRACE__FRAME__BODY_LOSS;
+	o.frame.loss = &loss;
+	o.frame.seq = hr_writer_mark(a->writer) + 1;
+	r = end_store(a, &o, true);
+	free(o.packed);
+	return r;
+}
+
+/* Stores the frames of one turn. If a frame does not fit, adds what it contains to `lost`. */
+static void end_take_turn(struct hr_appender *a, enum turn turn, struct hr_losses *lost)
+{
+	for (struct hr_out *o = a->kept.first; o; o = o->next) {
+		if (o->retire_gen || turn_of(o) != turn || end_store(a, o, turn == ENDINGS) == 0)
+			continue;
+		if (o->absence.count)
+			hr_losses_add(lost, &o->absence);
+		else
+			take_losses(lost, o);
+	}
+}
+
+void hr_appender_settle(struct hr_appender *a, struct hr_given_up *ret)
+{
+	struct hr_losses lost = {0};
+	struct hr_out *o;
+
+	for (enum turn turn = NAMES; turn <= EVENTS; turn++)
+		end_take_turn(a, turn, &lost);
+	*ret = (struct hr_given_up){.reported = true};
+	for (uint32_t i = 0; i < lost.n; i++) {
+		if (lost.v[i].reason != HR_LOSS_STORE_FULL)
+			continue;
+		ret->count = lost.v[i].count;
+		ret->bytes = lost.v[i].bytes;
+	}
+	if (lost.n)
+		ret->reported = store_losses(a, &lost) == 0;
+	end_take_turn(a, ENDINGS, &lost);
+	hr_losses_done(&lost);
+	while ((o = hr_out_list_pop(&a->kept)))
+		hr_out_free(o, a->pool);
 }

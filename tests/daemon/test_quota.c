@@ -3,7 +3,7 @@
  * Quotas of cgroups that the test writes itself, so that both versions can be tested on any machine;
  * tests/e2e/test_ranks.py has one of the kernel.
  */
-#include "daemon/base/quota.c" // NOLINT(bugprone-suspicious-include): for its static functions
+#include "daemon/base/cgroup.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
 #include <setjmp.h>
 #include <stdarg.h>
