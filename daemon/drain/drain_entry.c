@@ -2,6 +2,7 @@
 /* Reserves, commits and applies entries of the drain thread. Writes the small entries. */
 #include "daemon/drain/drain_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,8 @@ void *hr__drain_begin(struct hr_drain *d, uint64_t bytes)
 
 void hr__drain_commit(struct hr_drain *d, uint32_t kind, uint64_t bytes)
 {
+	/* what a replay demands of an entry */
+	assert(kind > HR_ENTRY_NONE && kind < HR_ENTRY_KINDS && bytes >= hr_entry_least(kind));
 	hr_journal_commit(d->c.journal, kind, bytes);
 	hr_journal_unlock(d->c.journal);
 	apply_committed(d, false);

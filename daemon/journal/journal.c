@@ -245,10 +245,7 @@ void hr_journal_commit(struct hr_journal *j, uint32_t kind, uint64_t bytes)
 	struct hr_half *half = j->halves[j->active];
 	struct hr_entry *e = (struct hr_entry *)(half->entries + j->head);
 
-	/* What entry_at() demands of an entry, so that a later replay finds it. */
-	assert(kind > HR_ENTRY_NONE && kind < HR_ENTRY_KINDS);
-	assert(bytes >= sizeof(*e) && bytes >= hr_entry_least(kind));
-	assert(hr_entry_round(bytes) <= j->reserved);
+	assert(bytes >= sizeof(*e) && hr_entry_round(bytes) <= j->reserved);
 	e->bytes =
 	    (uint32_t)hr_entry_round(bytes < j->reserved ? bytes : j->reserved) & HR_ENTRY_MOST;
 	e->kind = kind & (HR_ENTRY_KINDS_MOST - 1);
