@@ -15,9 +15,7 @@
 #include "net/conn.h"
 #include "net/wire.h"
 
-#define KEY(key_name, key_type, field)                                                             \
-	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
-	.offset = offsetof(struct hr_collector_config, field)
+#define KEY(name, type, field) HR_CONFIG_KEY(struct hr_collector_config, name, type, field)
 
 const struct hr_config_key hr_collector_keys[] = {
     {KEY("store", TEXT, store), .fixed = true, .value_name = "FOLDER",

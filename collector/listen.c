@@ -17,12 +17,7 @@
 #define SOCKETS	   64u /* limit of sockets; a name may have several addresses */
 
 struct listener {
-	union {
-		uv_handle_t handle;
-		uv_stream_t stream;
-		uv_tcp_t tcp;
-		uv_pipe_t pipe;
-	} io;
+	union hr_uv_stream io;
 	struct hr_listeners *all;
 	bool tcp;
 	char text[TEXT_BYTES];

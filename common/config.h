@@ -46,6 +46,10 @@ struct hr_config_key {
 	const char *choices;	/* words for HR_CONFIG_CHOICE: "no loopback yes" */
 };
 
+/* The first members of the row of a key whose value is `field` of the structure `of`. */
+#define HR_CONFIG_KEY(of, key_name, key_type, field)                                               \
+	.name = (key_name), .type = HR_CONFIG_##key_type, .offset = offsetof(of, field)
+
 /* Sets all defaults. Returns 0, -ENOMEM, or -EINVAL for an error in the table. */
 int hr_config_init(const struct hr_config_key *keys, size_t n, void *config);
 void hr_config_done(const struct hr_config_key *keys, size_t n, void *config);

@@ -42,7 +42,8 @@ const char *hr_compare_run_state(const struct hr_compare_run *run)
 	return NULL;
 }
 
-bool hr_compare_run_has(const struct hr_compare_run *run, const char *measure)
+/* Returns whether the run has rows of the measure. */
+static bool run_has(const struct hr_compare_run *run, const char *measure)
 {
 	for (size_t i = 0; i < run->n; i++)
 		if (strcmp(run->list[i].measure, measure) == 0)
@@ -125,7 +126,7 @@ double hr_side_setting(const struct hr_compare_side *side, const char *name)
 bool hr_side_has(const struct hr_compare_side *side, const char *measure)
 {
 	for (size_t i = 0; i < side->n; i++)
-		if (!hr_compare_run_has(&side->runs[i], measure))
+		if (!run_has(&side->runs[i], measure))
 			return false;
 	return side->n > 0;
 }
@@ -199,7 +200,7 @@ static void sum_quantities(const struct hr_compare_side *side, const struct run_
 				       (runs[k].seconds[i] - s->mean) / (n - 1);
 		s->freedom = n - 1;
 		if (side->n == 1 && strcmp(hr_quantity_rows[i].phases, "t") == 0 &&
-		    hr_compare_run_has(&side->runs[0], "steps")) {
+		    run_has(&side->runs[0], "steps")) {
 			s->variance = variance_of_sum(runs[0].pieces[i]);
 			s->freedom = PIECES - 1;
 		}

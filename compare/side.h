@@ -38,9 +38,6 @@ double hr_compare_run_value(const struct hr_compare_run *run, const char *measur
 /* Returns how the job ended, for example "ended" or "failed"; NULL: not known. */
 const char *hr_compare_run_state(const struct hr_compare_run *run);
 
-/* Returns whether the run has rows of the measure. */
-bool hr_compare_run_has(const struct hr_compare_run *run, const char *measure);
-
 #define HR_COMPARE_RUNS 64u /* maximum number of runs of a side */
 
 enum { HR_COMPARE_A, HR_COMPARE_B, HR_COMPARE_SIDES };

@@ -34,6 +34,14 @@
  */
 extern uint32_t hr_conn_setup_ms, hr_conn_flush_ms;
 
+/* A TCP socket or a local one. */
+union hr_uv_stream {
+	uv_handle_t handle;
+	uv_stream_t stream;
+	uv_tcp_t tcp;
+	uv_pipe_t pipe;
+};
+
 struct hr_conn;
 
 struct hr_conn_events {

@@ -38,12 +38,7 @@ struct hr__chunks {
 };
 
 struct hr_conn {
-	union {
-		uv_handle_t handle;
-		uv_stream_t stream;
-		uv_tcp_t tcp;
-		uv_pipe_t pipe;
-	} io;
+	union hr_uv_stream io;
 	uv_timer_t timer; /* what it does depends on the state */
 	unsigned handles;
 	enum hr__conn_state state;

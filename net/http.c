@@ -10,22 +10,16 @@
 
 #include "common/text.h"
 #include "net/address.h"
+#include "net/conn.h"
 
 #define BACKLOG	   64
 #define TEXT	   "text/plain; charset=utf-8"
 #define TEXT_BYTES (HR_ADDRESS_HOST_BYTES + 32)
 
-union io {
-	uv_handle_t handle;
-	uv_stream_t stream;
-	uv_tcp_t tcp;
-	uv_pipe_t pipe;
-};
-
 struct http_client {
 	struct http_client *next;
 	struct hr_http *server;
-	union io io;
+	union hr_uv_stream io;
 	uv_timer_t timer;
 	unsigned handles; /* how many of the two handles are open */
 	uv_write_t write;
@@ -41,7 +35,7 @@ struct http_client {
 struct hr_http {
 	struct hr_http_config config;
 	struct hr_address address;
-	union io io;
+	union hr_uv_stream io;
 	struct http_client *clients;
 	unsigned n_clients;
 	/* number of open handles: listener and clients; the last close frees this struct */
@@ -262,7 +256,7 @@ static struct http_client *oldest(const struct hr_http *s)
 	return c;
 }
 
-static int init_stream(uv_loop_t *loop, const struct hr_http *s, union io *io)
+static int init_stream(uv_loop_t *loop, const struct hr_http *s, union hr_uv_stream *io)
 {
 	return s->address.local ? uv_pipe_init(loop, &io->pipe, 0) : uv_tcp_init(loop, &io->tcp);
 }

@@ -12,16 +12,9 @@
 
 static int apply_start(struct hr_engine *e, const struct hr_entry_start *in)
 {
-	Headrace__JobEvent *job;
-
 	if (in->job_bytes > in->h.bytes - sizeof(*in) || in->level > HR_LEVEL_TRACE ||
-	    !hr_clock_line_valid(&in->line))
+	    !hr_clock_line_valid(&in->line) || !hr__job_set(e, in->job, in->job_bytes))
 		return -EBADMSG;
-	job = headrace__job_event__unpack(NULL, in->job_bytes, in->job);
-	if (!job)
-		return -EBADMSG;
-	headrace__job_event__free_unpacked(e->job, NULL);
-	e->job = job;
 	e->level = in->level;
 	e->level_since_ns = in->now.boot_ns;
 	e->line = in->line;

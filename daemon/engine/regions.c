@@ -57,7 +57,11 @@ static int key_keep(struct hr_region_state *s, const struct hr_region_key *key, 
 	return 0;
 }
 
-int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes)
+/*
+ * Adds the key of a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit is reached;
+ * -ENOMEM.
+ */
+static int key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes)
 {
 	const char *domain = (const char *)text + 2, *end = (const char *)text + bytes;
 	const char *category = bytes > 2 ? memchr(domain, 0, (size_t)(end - domain)) : NULL;
@@ -84,7 +88,8 @@ int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, 
 	return key_keep(s, &key, texts);
 }
 
-const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id)
+/* Returns NULL if the key is not known. */
+static const struct hr_region_key *key_find(const struct hr_region_state *s, uint64_t id)
 {
 	uint32_t i = hr_map64_get(&s->by_id, id);
 
@@ -182,7 +187,7 @@ static void name_unreported(struct hr_region_state *s)
 	for (uint32_t i = 0; i < s->n_unreported; i++) {
 		struct hr_region to = {0};
 
-		if (key_texts(s, hr_region_key_find(s, s->unreported[i].id), &to))
+		if (key_texts(s, key_find(s, s->unreported[i].id), &to))
 			to = (struct hr_region){0};
 		hr_regions_rename(s->open, s->unreported[i].text, &to);
 	}
@@ -212,7 +217,7 @@ void hr__emit_regions(struct hr_engine *e)
 static int name(struct hr_engine *e, uint64_t id, const void *args, size_t args_bytes,
 		struct hr_region *g)
 {
-	const struct hr_region_key *k = hr_region_key_find(&e->regions, id);
+	const struct hr_region_key *k = key_find(&e->regions, id);
 	int r = k ? key_texts(&e->regions, k, g) : unreported(&e->regions, id, g);
 
 	/* With privacy rules, no arguments are stored, because they may contain paths. */
@@ -312,7 +317,7 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 
 void hr__region_key_take(struct fold *f, const struct hr_record *r, const uint8_t *text)
 {
-	int res = hr_region_key_add(&f->e->regions, r->file, text, r->asked);
+	int res = key_add(&f->e->regions, r->file, text, r->asked);
 
 	if (res == -EBADMSG)
 		hr__fold_hostile(f, 0);

@@ -43,15 +43,6 @@ struct hr_region_state {
 
 void hr_region_state_done(struct hr_region_state *s);
 
-/*
- * Adds the key of a HR_CTL_REGION_KEY. -EBADMSG: invalid text; -ENOSPC: a limit is reached;
- * -ENOMEM.
- */
-int hr_region_key_add(struct hr_region_state *s, uint64_t id, const void *text, size_t bytes);
-
-/* Returns NULL if the key is not known. */
-const struct hr_region_key *hr_region_key_find(const struct hr_region_state *s, uint64_t id);
-
 /* Writes all keys as one entry, which hr_region_keys_read reads. */
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j);
 int hr_region_keys_read(struct hr_region_state *s, const struct hr_entry *entry);

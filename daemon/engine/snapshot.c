@@ -308,19 +308,25 @@ void hr__procs_clear(struct hr_engine *e)
 		hr__proc_free(e, e->first);
 }
 
+bool hr__job_set(struct hr_engine *e, const uint8_t *packed, uint64_t bytes)
+{
+	Headrace__JobEvent *job = headrace__job_event__unpack(NULL, bytes, packed);
+
+	if (!job)
+		return false;
+	headrace__job_event__free_unpacked(e->job, NULL);
+	e->job = job;
+	return true;
+}
+
 int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 {
 	const struct entry_snap *in = (const struct entry_snap *)entry;
-	Headrace__JobEvent *job;
 
 	if (in->h.bytes < sizeof(*in) || in->job_bytes > in->h.bytes - sizeof(*in) ||
-	    in->level > HR_LEVEL_TRACE || !hr_clock_line_valid(&in->line))
+	    in->level > HR_LEVEL_TRACE || !hr_clock_line_valid(&in->line) ||
+	    !hr__job_set(e, in->job, in->job_bytes))
 		return -EBADMSG;
-	job = headrace__job_event__unpack(NULL, in->job_bytes, in->job);
-	if (!job)
-		return -EBADMSG;
-	headrace__job_event__free_unpacked(e->job, NULL);
-	e->job = job;
 	hr__procs_clear(e);
 	hr_mounts_done(&e->mounts);
 	hr_filerecs_done(&e->filerecs);

@@ -311,6 +311,8 @@ void hr__filerecs_end(struct hr_engine *e,
 		      uint64_t proc); /* sends and removes all file records of the process */
 
 /* snapshot.c */
+/* Replaces the job by a packed JobEvent. False: it cannot be unpacked. */
+bool hr__job_set(struct hr_engine *e, const uint8_t *packed, uint64_t bytes);
 int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_proc(struct hr_engine *e, const struct hr_entry *entry);
 int hr__apply_filerecs(struct hr_engine *e, const struct hr_entry *entry);

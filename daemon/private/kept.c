@@ -22,7 +22,7 @@ int hr_kept_find(const struct hr_kept *k, const char *name)
 	return -1;
 }
 
-void hr_kept_remove(struct hr_kept *k, const char *name)
+static void kept_remove(struct hr_kept *k, const char *name)
 {
 	for (size_t i = 0; i < k->n; i++) {
 		if (strcmp(k->list[i].name, name) != 0)
@@ -38,7 +38,7 @@ void hr_kept_add(struct hr_kept *k, const char *name, int fd)
 {
 	char *copy = NULL;
 
-	hr_kept_remove(k, name);
+	kept_remove(k, name);
 	if (k->n < HR_KEPT_MOST && hr_array_reserve(k->list, k->n, k->room))
 		copy = strdup(name);
 	if (copy == NULL) {
@@ -159,7 +159,7 @@ void hr_kept_take(struct hr_kept *k, struct hr_notice *notice)
 		if (notice->fd >= 0)
 			close(notice->fd);
 		if (name != NULL && hr_notice_has(notice, "FDSTOREREMOVE", "1"))
-			hr_kept_remove(k, name);
+			kept_remove(k, name);
 	}
 	notice->fd = -1;
 	free(name);

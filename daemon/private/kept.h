@@ -41,7 +41,6 @@ struct hr_kept {
  * closes fd.
  */
 void hr_kept_add(struct hr_kept *k, const char *name, int fd);
-void hr_kept_remove(struct hr_kept *k, const char *name);
 int hr_kept_find(const struct hr_kept *k, const char *name); /* -1: no such descriptor */
 void hr_kept_done(struct hr_kept *k);
 

@@ -13,9 +13,7 @@
 #include "daemon/service/policy.h"
 #include "net/address.h"
 
-#define KEY(key_name, key_type, field)                                                             \
-	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
-	.offset = offsetof(struct hr_service_config, field)
+#define KEY(name, type, field) HR_CONFIG_KEY(struct hr_service_config, name, type, field)
 
 const struct hr_config_key hr_service_keys[] = {
     {KEY("runtime", TEXT, runtime), .value_name = "FOLDER", .otherwise = "/run/headrace",

@@ -8,9 +8,7 @@
 
 #include "common/config.h"
 
-#define KEY(key_name, key_type, field)                                                             \
-	.name = (key_name), .type = HR_CONFIG_##key_type,                                          \
-	.offset = offsetof(struct hr_uplink_options, field)
+#define KEY(name, type, field) HR_CONFIG_KEY(struct hr_uplink_options, name, type, field)
 
 static const struct hr_config_key keys[] = {
     {KEY("collector", LIST, collectors), .value_name = "LIST",
