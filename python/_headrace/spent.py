@@ -5,7 +5,7 @@ import os
 import threading
 
 CORE_WAIT = "/proc/thread-self/schedstat"
-WAITS = (b"sleep_ns", b"network_ns", b"lock_ns")
+WAITS = (b',"sleep_ns":', b',"network_ns":', b',"lock_ns":')
 BLOCK_BYTES = 512  # unit of ru_inblock
 APART_NS = 20000000  # shortest time between two reads of schedstat, which are slow
 
@@ -68,9 +68,9 @@ def ways(begin, end, waited):
         core_wait = core_wait_since(before[2] if before else 0)
         if core_wait is not None:
             args += b',"core_wait_ns":%d' % core_wait
-        for group, now, then in zip(WAITS, waited(), before[3] if before else ()):
+        for key, now, then in zip(WAITS, waited(), before[3] if before else ()):
             if now > then:
-                args += b',"%b":%d' % (group, now - then)
+                args += b"%b%d" % (key, now - then)
         end(args + b"}")
 
     return begin_spent, end_spent

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/json_part.h"
+#include "proto/args.h"
 #include "query/diagnosis/findings_internal.h"
 #include "query/tables/rows.h"
 
@@ -188,7 +189,8 @@ static const char *saved_path(struct hr_training_job *j, const Headrace__Regions
 	char *text;
 
 	if (args == NULL || g->kind != HR_REGION_CHECKPOINT ||
-	    !hr_json_part_find(args->data, args->len, "path", &path) || path.type != HR_JSON_STRING)
+	    !hr_json_part_find(args->data, args->len, HR_ARGS_PATH, &path) ||
+	    path.type != HR_JSON_STRING)
 		return NULL;
 	text = hr_pool_get(&j->d->q->pool, path.n + 1);
 	if (text == NULL) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/json_part.h"
+#include "proto/args.h"
 #include "query/tables/rows.h"
 
 #define FETCH_AHEAD_NS INT64_C(60000000000)
@@ -19,37 +21,38 @@ struct member {
 	size_t bytes, offset; /* `offset`: of the field in struct hr_mark */
 	uint64_t absent;
 };
-#define NUMBER(name, field, absent)                                                                \
+#define MEMBER(NAME, field, absent)                                                                \
 	{                                                                                          \
-		name, sizeof(name) - 1, offsetof(struct hr_mark, field), absent                    \
+		HR_ARGS_##NAME, sizeof(HR_ARGS_##NAME) - 1, offsetof(struct hr_mark, field),       \
+		    absent                                                                         \
 	}
 
 static const struct member numbers[] = {
-    NUMBER("loader", loader, HR_UNKNOWN),
-    NUMBER("batch", batch, HR_UNKNOWN),
-    NUMBER("prefetch", prefetch, HR_UNKNOWN),
-    NUMBER("batch_size", batch_size, HR_UNKNOWN),
-    NUMBER("before_cpu_ns", before_cpu_ns, 0),
-    NUMBER("before_ns", before_ns, 0),
-    NUMBER("others_cpu_ns", others_cpu_ns, 0),
-    NUMBER("cpu_ns", cpu_ns, HR_UNKNOWN),
-    NUMBER("major_faults", major_faults, 0),
-    NUMBER("core_wait_ns", core_wait_ns, 0),
-    NUMBER("sleep_ns", sleep_ns, 0),
-    NUMBER("network_ns", network_ns, 0),
-    NUMBER("lock_ns", lock_ns, 0),
-    NUMBER("since_ns", since_ns, 0),
-    NUMBER("busy_percent", busy_percent, HR_UNKNOWN),
-    NUMBER("workers", workers, HR_UNKNOWN),
-    NUMBER("worker", workers, HR_UNKNOWN),
+    MEMBER(LOADER, loader, HR_UNKNOWN),
+    MEMBER(BATCH, batch, HR_UNKNOWN),
+    MEMBER(PREFETCH, prefetch, HR_UNKNOWN),
+    MEMBER(BATCH_SIZE, batch_size, HR_UNKNOWN),
+    MEMBER(BEFORE_CPU_NS, before_cpu_ns, 0),
+    MEMBER(BEFORE_NS, before_ns, 0),
+    MEMBER(OTHERS_CPU_NS, others_cpu_ns, 0),
+    MEMBER(CPU_NS, cpu_ns, HR_UNKNOWN),
+    MEMBER(MAJOR_FAULTS, major_faults, 0),
+    MEMBER(CORE_WAIT_NS, core_wait_ns, 0),
+    MEMBER(SLEEP_NS, sleep_ns, 0),
+    MEMBER(NETWORK_NS, network_ns, 0),
+    MEMBER(LOCK_NS, lock_ns, 0),
+    MEMBER(SINCE_NS, since_ns, 0),
+    MEMBER(BUSY_PERCENT, busy_percent, HR_UNKNOWN),
+    MEMBER(WORKERS, workers, HR_UNKNOWN),
+    MEMBER(WORKER, workers, HR_UNKNOWN),
 };
 #define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
 static const struct member flags[] = {
-    NUMBER("persistent", persistent, 0),
-    NUMBER("iterable", iterable, 0),
-    NUMBER("hidden", hidden, 0),
-    NUMBER("end", end, 0),
+    MEMBER(PERSISTENT, persistent, 0),
+    MEMBER(ITERABLE, iterable, 0),
+    MEMBER(HIDDEN, hidden, 0),
+    MEMBER(END, end, 0),
 };
 #define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
 
@@ -120,10 +123,10 @@ static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
 /* Whether args are those of headrace's own wait for a loader; json.dumps() adds a blank. */
 static bool is_of_loader(const ProtobufCBinaryData *args)
 {
-	static const char begin[] = "{\"loader\":";
-	size_t n = sizeof(begin) - 1;
+	struct hr_json_part loader;
 
-	return args->len > n && memcmp(args->data, begin, n) == 0 && args->data[n] != ' ';
+	return hr_json_part_find(args->data, args->len, HR_ARGS_LOADER, &loader) &&
+	       loader.p[-1] == ':';
 }
 
 static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
@@ -139,8 +142,8 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 		return HR_MARK_COLLECTIVE;
 	if (is_text(m, g->domain, "torch") && is_text(m, g->name, "backward"))
 		return HR_MARK_BACKWARD;
-	/* A loader's wait within another wait is recorded as a range. */
-	if (g->args > 0 && is_of_loader(&m->texts[g->args - 1]))
+	/* A loader's wait within another wait is recorded as a range; headrace's have no category. */
+	if (g->args > 0 && g->category == 0 && is_of_loader(&m->texts[g->args - 1]))
 		return HR_REGION_INPUT_WAIT;
 	return HR_REGION_RANGE;
 }
