@@ -6,7 +6,10 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* The folder that a finding names has at least this share of the waits (or bytes) of all files. */
+/*
+ * The folder that a finding names has at least this share of the waits (or bytes) of all files.
+ * Chosen, not measured: a few files elsewhere do not hide the folder of the others.
+ */
 #define MOST 0.9
 /* With more files, only the name of every n-th file is read, because each name takes 1 us. */
 #define FOLDER_FILES 100000u
@@ -268,4 +271,11 @@ const char *hr__item_mount(struct hr_training_job *j, const struct hr_item *item
 	const struct hr_qmount *m = item != NULL ? hr__item_mounted(j->d, item) : NULL;
 
 	return m != NULL ? text(j, m->path, m->path.value.inlined.length) : "";
+}
+
+void hr__finding_place(struct hr_training_job *j, struct hr_finding *f, const struct hr_item *most,
+		       enum hr_item_amount which)
+{
+	f->object = hr__files_folder(j, most, which);
+	f->mount = hr__item_mount(j, most);
 }

@@ -10,28 +10,28 @@
 /*
  * The training thread is a finding if it computes other things than the model for at least
  * MAIN_FACTOR times as long as the model, and for at least the share MAIN_SHARE of the wall time.
+ * Chosen, not measured: the time of the model is itself assumed.
  */
 #define MAIN_FACTOR 2.0
 #define MAIN_SHARE  0.2
+/*
+ * How many times as long as backward() the model computes. Assumed, not measured: the forward pass
+ * takes half as long as backward(), which computes two products for each of its products.
+ */
+#define MODEL_BACKWARDS 1.5
+/* The slow rank causes at least this share of the stalls, so that no second rank can be named. */
+#define SLOW_RANK_SHARE 0.5
+/* With fewer steps for each checkpoint, the evidence does not mention how often they occur. */
+#define STEPS_LEAST 2
 
-static void find_start(struct hr_training_job *j, const struct hr_job_files *files)
+static void find_listing(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	const double *p = j->part[HR_PHASE_START];
-	double listing = p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ];
-	struct hr_finding *f = hr__finding_add(j, HR_FOUND_LISTING, listing);
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_LISTING,
+					       p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ]);
 
-	if (f != NULL) {
+	if (f != NULL)
 		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
-		f->action = "keep a list of the files in one file, and read it instead";
-		f->gain_high = 3 * listing; /* the code around these calls also takes time */
-		f->gain_low = 0.5 * listing;
-	}
-	f = hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
-	if (f != NULL) {
-		f->action = "install Python on local storage, or in a container image in one file";
-		f->gain_low = 0.5 * f->lost;
-		f->gain_high = f->lost;
-	}
 }
 
 /*
@@ -94,7 +94,7 @@ static void find_slow_rank(struct hr_training_job *j)
 			slowest = i;
 		}
 	}
-	if (most < 0.5 * all)
+	if (most < SLOW_RANK_SHARE * all)
 		return;
 	f = hr__finding_add(j, HR_FOUND_SLOW_RANK, most / (double)j->lives);
 	if (f == NULL)
@@ -117,20 +117,20 @@ static void find_slow_rank(struct hr_training_job *j)
 	    "those of the others, then its node and accelerator; " HR_FIND_STACK,
 	    f->rank, f->rank);
 	/* Each other rank would save its waits for this rank (mean). */
-	f->gain_high = 1.1 * most / fmax(1, (double)j->lives - 1);
+	f->gain_high = HR_REST * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
 
 /*
  * Finds a training thread that computes much outside backward() and optimizers: it probably makes
- * or converts batches. The forward pass is assumed to take half as long as backward().
+ * or converts batches.
  */
 static void find_main(struct hr_training_job *j)
 {
 	const struct hr_diagnosis *d = j->d;
 	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost, cpu = 0;
-	double model = 1.5 * backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
+	double model = MODEL_BACKWARDS * backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
 	double between = backward + j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
 			 j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
 	struct hr_finding *f;
@@ -152,32 +152,20 @@ static void find_main(struct hr_training_job *j)
 	    hr__seconds(cpu * between / fmax(1, j->waits)).s,
 	    hr__seconds((backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) / fmax(1, j->waits))
 		.s);
-	f->action = "find out what it computes (while the job runs: py-spy top --pid PROCESS), and "
-		    "move work on batches into the data set";
-	f->gain_high = 1.1 * lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "more workers or faster storage: the batches are ready");
 }
 
-/*
- * Finds waits of the training thread for pages of mapped files. Two workers would need at most half
- * the time for these pages, and the loop would wait for only a part of this time.
- */
-static void find_own_faults(struct hr_training_job *j, const struct hr_job_files *files)
+static void find_own_mapped(struct hr_training_job *j, const struct hr_job_files *files)
 {
-	double lost = hr__job_part(j, HR_PART_OWN_FAULT);
-	struct hr_finding *f = hr__finding_add(j, HR_FOUND_OWN_MAPPED, lost);
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_OWN_MAPPED, hr__job_part(j, HR_PART_OWN_FAULT));
 
 	if (f == NULL)
 		return;
-	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
-	f->mount = hr__item_mount(j, files->mapped);
+	hr__finding_place(j, f, files->mapped, HR_ITEM_MAPPED);
 	f->evidence = "the kernel read pages of mapped files while the training thread waited "
 		      "(major faults)";
-	f->action = "take the batches from a DataLoader with at least 2 workers, which wait "
-		    "for the pages while the model computes";
-	f->gain_low = 0.4 * lost;
-	f->gain_high = lost;
 }
 
 /* Returns the path in the args of a region of kind checkpoint; NULL: it has no path. */
@@ -220,11 +208,15 @@ static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t 
 	hr_frames_free(&frames);
 }
 
-static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f)
+static void find_checkpoint(struct hr_training_job *j)
 {
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_CHECKPOINT, hr__job_part(j, HR_PART_CHECKPOINT));
 	double n = 0, sum = 0, longest = 0, steps = 0;
 	const char *often = "";
 
+	if (f == NULL)
+		return;
 	for (size_t i = j->first; i < j->end; i++) {
 		const struct hr_train_life *life = &j->d->lives.list[i];
 
@@ -240,66 +232,67 @@ static void describe_checkpoints(struct hr_training_job *j, struct hr_finding *f
 		}
 	}
 	set_saved(j, f, j->stream);
-	if (n == 0)
-		return;
-	if (steps >= 2 * n)
+	if (n > 0 && steps >= STEPS_LEAST * n)
 		often = hr__finding_text(j, ", one in %s steps", hr__number(round(steps / n)).s);
-	f->evidence = hr__finding_text(
-	    j, "number of checkpoints%s: %s%s; each takes %s on average, the longest %s",
-	    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s, often,
-	    hr__seconds(sum / n).s, hr__seconds(longest).s);
+	if (n > 0)
+		f->evidence = hr__finding_text(
+		    j, "number of checkpoints%s: %s%s; each takes %s on average, the longest %s",
+		    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s, often,
+		    hr__seconds(sum / n).s, hr__seconds(longest).s);
+	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: the training thread saves");
 }
 
-void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
+static void find_sync(struct hr_training_job *j, const struct hr_job_files *files)
+{
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
+
+	if (f == NULL)
+		return;
+	f->object = hr__item_path(j, files->synced);
+	if (files->syncs > 0)
+		f->evidence = hr__finding_text(
+		    j, "%s calls of fsync and related functions, %s each",
+		    hr__number(files->syncs).s,
+		    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
+	/* The writes before these calls also become faster. */
+	f->gain_high += hr__job_part(j, HR_PART_OWN_WRITE);
+}
+
+static void find_own_io(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	struct hr_finding *f;
-	double validation = 0, own = 0;
+	double own = 0;
 
-	find_start(j, files);
-	for (unsigned part = 0; part < HR_PART_END; part++)
-		validation += j->part[HR_PHASE_VALIDATION][part];
 	for (unsigned phase = HR_PHASE_TRAIN; phase < HR_PHASES; phase++)
 		if (phase != HR_PHASE_VALIDATION)
 			own += j->part[phase][HR_PART_OWN_READ] +
 			       j->part[phase][HR_PART_OWN_WRITE] +
 			       j->part[phase][HR_PART_OWN_METADATA];
-	f = hr__finding_add(j, HR_FOUND_CHECKPOINT, hr__job_part(j, HR_PART_CHECKPOINT));
-	if (f != NULL) {
-		describe_checkpoints(j, f);
-		f->action =
-		    "save less often, or asynchronously (torch.distributed.checkpoint.async_save)";
-		f->gain_low = 0.5 * f->lost;
-		f->gain_high = 1.1 * f->lost;
-		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: the training thread saves");
-	}
-	f = hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
-	if (f != NULL)
-		f->action = "restore from faster storage, or one file per rank";
-	f = hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
-	if (f != NULL) {
-		f->object = hr__item_path(j, files->synced);
-		if (files->syncs > 0)
-			f->evidence = hr__finding_text(
-			    j, "%s calls of fsync and related functions, %s each",
-			    hr__number(files->syncs).s,
-			    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
-		f->action = "call fsync less often, or in another thread";
-		f->gain_low = 0.8 * f->lost;
-		/* The writes before these calls also become faster. */
-		f->gain_high = f->lost + hr__job_part(j, HR_PART_OWN_WRITE);
-	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
-	if (f != NULL) {
+	if (f != NULL)
 		f->object = hr__item_path(j, files->own);
-		f->action = "move this work into the data set or another thread";
-		f->gain_high = 2.5 * f->lost; /* the code around these calls also takes time */
-	}
-	find_own_faults(j, files);
+}
+
+static void find_validation(struct hr_training_job *j)
+{
+	double validation = 0;
+
+	for (unsigned part = 0; part < HR_PART_END; part++)
+		validation += j->part[HR_PHASE_VALIDATION][part];
+	(void)hr__finding_add(j, HR_FOUND_VALIDATION, validation);
+}
+
+void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
+{
+	find_listing(j, files);
+	(void)hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
+	find_checkpoint(j);
+	(void)hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
+	find_sync(j, files);
+	find_own_io(j, files);
+	find_own_mapped(j, files);
 	find_slow_rank(j);
 	find_main(j);
-	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation);
-	if (f != NULL) {
-		f->action = "validate less often, or on fewer samples";
-		f->gain_high = f->lost;
-	}
+	find_validation(j);
 }

@@ -3,9 +3,20 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-/* An operation on a slow file or mount takes this many times as long as on other files. */
+/*
+ * An operation on a slow file or mount, or in the first pass, takes this many times as long as
+ * others. Chosen, not measured: files of one mount differ by less.
+ */
 #define SLOW_FACTOR 4.0
-#define MOST	    0.5 /* a slow file or mount causes at least this share of the waits for files */
+#define MOST	    0.5 /* such a cause has at least this share of the waits for files */
+/*
+ * If the slow mount has more of the files, the few files elsewhere, such as a list of samples, are
+ * no comparison.
+ */
+#define MOUNT_PERCENT 90u
+/* The fewest files that one slow file is compared with, and operations on it */
+#define FILES_MIN      3u
+#define OPERATIONS_MIN 2
 
 static double share_of(const struct hr_job_files *files, double waited)
 {
@@ -27,7 +38,7 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	double share, own, others, n = s != NULL ? (double)(s->reads + s->opens + s->examined) : 0;
 	struct hr_finding *found;
 
-	if (s == NULL || f->read_files < 3 || n < 2)
+	if (s == NULL || f->read_files < FILES_MIN || n < OPERATIONS_MIN)
 		return;
 	share = share_of(f, (double)s->waited_ns / 1e9);
 	own = hr__per_operation((double)(s->read_ns + s->metadata_ns) / 1e9, n);
@@ -43,10 +54,6 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	    j, "an operation on this file takes %s; on the %s other files that were read, %s",
 	    hr__seconds(own).s, hr__number((double)(f->read_files - (s->bytes > 0))).s,
 	    hr__seconds(others).s);
-	found->action = "copy this file to the storage of the other files; if it is there already, "
-			"find out what differs (size, stripes, another program that uses it)";
-	found->gain_low = 0.6 * found->lost;
-	found->gain_high = 1.1 * found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_WORKERS,
 		  "more workers: only the worker that reads this file is slow");
 	take_io(w, share);
@@ -77,8 +84,8 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	own = hr__per_operation(m->read_s + m->metadata_s, (double)m->operations);
 	others = hr__per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
 				   (double)(f->operations - m->operations));
-	/* A few files on other mounts, such as a list of samples, are no comparison. */
-	if (share < MOST || own < SLOW_FACTOR * others || m->read_files > 9 * f->read_files / 10)
+	if (share < MOST || own < SLOW_FACTOR * others ||
+	    m->read_files > MOUNT_PERCENT * f->read_files / 100)
 		return;
 	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * hr_job_waits_io(w));
 	if (found == NULL)
@@ -91,8 +98,6 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	found->action =
 	    hr__finding_text(j, "copy the files of %s to the storage of the other files (%s)",
 			     m->path, other_mount(f, m));
-	found->gain_low = 0.6 * found->lost;
-	found->gain_high = 1.1 * found->lost;
 	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");
 	take_io(w, share);
 }
@@ -115,17 +120,12 @@ static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
 	found = hr__finding_add(j, HR_FOUND_COLD_CACHE, share * hr_job_waits_io(w));
 	if (found == NULL)
 		return;
-	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
-	found->mount = hr__item_mount(j, f->slowest);
+	hr__finding_place(j, found, f->slowest, HR_ITEM_WAITED);
 	found->evidence =
 	    hr__finding_text(j,
 			     "a batch needs %s of I/O in the first pass, and %s in "
 			     "later ones, which the page cache serves",
 			     hr__seconds(passes.first_io).s, hr__seconds(passes.later_io).s);
-	found->action = "read the files into the page cache before the training (for example with "
-			"vmtouch -t), or copy them to local storage";
-	found->gain_low = 0.5 * found->lost;
-	found->gain_high = 1.1 * found->lost;
 	found->avoid = "a change for the sake of later passes: they hardly wait for files";
 	take_io(w, share);
 }

@@ -6,17 +6,40 @@
 #define SMALL_READ (32.0 * 1024)
 #define SMALL_FILE (128.0 * 1024)
 #define MANY_FILES 64u
+/* With fewer reads for each open, the files are read as a whole, and larger reads save little. */
+#define READS_PER_OPEN 8u
+/* If opens etc. take a smaller share of the time of reads, the size of files matters little. */
+#define OPENS_SHARE 0.5
 /* Reading the same data, or opening a file, more often than this in each pass is a cause. */
 #define AGAIN 3.0
+/* Files that are examined so many times as often as opened: for each sample, without need. */
+#define EXAMINED 3u
 /*
  * Storage with at least this exponent (samples.h) is saturated: if more operations are under way,
- * each takes almost proportionally longer.
+ * each takes almost proportionally longer. It is if so many are under way on average.
  */
-#define SATURATED 0.5
+#define SATURATED	0.5
+#define SATURATED_BEGIN 1.3
 /* A finding mentions more workers if they save at least this share of its loss. */
 #define LEAST_WORKERS 0.2
+/* If I/O takes less than this share of the CPU time around it, it does not explain this time. */
+#define EXPLAINS 0.1
 /* The assumed CPU time of the code around an operation. */
 #define CALL_S 1.5e-6
+/*
+ * The range of a gain. Chosen; with it, 74 of 74 planted jobs saved a time in the range
+ * (docs/limitations.md). It begins at GAIN_LOW of what a replay predicts, once more for saturated
+ * storage, whose reaction is known least. It ends at the loss and at most HIGH_LOSS of it, or
+ * HIGH_LOOP of the loops, because fewer operations also save CPU time in the code around them.
+ * Without a replay, it begins at BLIND_LOW of what the operations would save.
+ */
+#define GAIN_LOW  0.7
+#define HIGH_LOSS 1.2
+#define HIGH_LOOP 0.2
+#define BLIND_LOW 0.5
+/* What remains, assumed: of opens that the kernel caches, and of cached ones of larger files. */
+#define REOPEN_CACHED 0.3
+#define LARGER_CACHED 0.2
 
 /*
  * Predicts the gain if each operation took `cached` times as long as recorded (operations that the
@@ -29,12 +52,12 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 	setting.io = (struct hr_multiple){io, io};
 	setting.cached = (struct hr_multiple){cached, cached};
 	if (!hr__predict(j, f, &setting)) {
-		f->gain_low = 0.5 * f->lost * (1 - io);
+		f->gain_low = BLIND_LOW * f->lost * (1 - io);
 		f->gain_high = f->lost;
 	}
-	f->gain_low *= 0.7;
-	/* Fewer operations also save CPU time in the code around them. */
-	f->gain_high = fmax(f->gain_high, fmin(1.2 * f->lost, f->lost + 0.2 * j->loop));
+	f->gain_low *= GAIN_LOW;
+	f->gain_high =
+	    fmax(f->gain_high, fmin(HIGH_LOSS * f->lost, f->lost + HIGH_LOOP * j->loop));
 	f->gain_high = fmin(f->gain_high, hr__most_gain(j));
 }
 
@@ -67,19 +90,21 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	       opened = (double)f->opens / fmax(1, (double)f->read_files);
 	double size = (double)f->extent / fmax(1, (double)f->sized_files);
 
-	if ((double)f->examined > 3 * (double)f->opens && w->metadata > w->read)
+	if ((double)f->examined > EXAMINED * (double)f->opens && w->metadata > w->read)
 		return HR_FOUND_METADATA;
 	if (opened > AGAIN * passes && w->metadata > w->read)
 		return HR_FOUND_REOPENS;
 	if ((double)f->sized_bytes > AGAIN * passes * (double)f->extent && w->read > w->metadata)
 		return HR_FOUND_REREADS;
-	if (load != NULL && load->known && load->exponent >= SATURATED && load->under_way > 1.3)
+	if (load != NULL && load->known && load->exponent >= SATURATED &&
+	    load->under_way > SATURATED_BEGIN)
 		return HR_FOUND_SATURATED;
-	if (size < SMALL_FILE && f->sized_files >= MANY_FILES && w->metadata > 0.5 * w->read)
+	if (size < SMALL_FILE && f->sized_files >= MANY_FILES &&
+	    w->metadata > OPENS_SHARE * w->read)
 		return HR_FOUND_SMALL_FILES;
 	if (w->metadata > w->read)
 		return HR_FOUND_METADATA;
-	if (mean_read(f) < SMALL_READ && f->data_reads > 8 * f->opens)
+	if (mean_read(f) < SMALL_READ && f->data_reads > READS_PER_OPEN * f->opens)
 		return HR_FOUND_SMALL_READS;
 	return HR_FOUND_SLOW_READS;
 }
@@ -182,14 +207,14 @@ static void advise_metadata(struct hr_training_job *j, struct hr_finding *f,
 		double needed = fmax(1, j->all_loops) * fmax(1, (double)files->read_files);
 
 		f->action = "open each file once in each worker, and keep it open";
-		predict_io(j, f, needed / (double)files->opens, 0.3);
-	} else if (f->cause == HR_FOUND_METADATA && files->examined > 3 * files->opens) {
+		predict_io(j, f, needed / (double)files->opens, REOPEN_CACHED);
+	} else if (f->cause == HR_FOUND_METADATA && files->examined > EXAMINED * files->opens) {
 		f->action = "examine files once instead of for each sample (os.stat, "
 			    "os.path.exists, os.listdir)";
-		predict_io(j, f, 0.1, 0.1);
+		predict_io(j, f, HR_FASTER, HR_FASTER);
 	} else {
 		f->action = "store the samples in fewer, larger files (tar, Parquet, HDF5)";
-		predict_io(j, f, 0.1, 0.2);
+		predict_io(j, f, HR_FASTER, LARGER_CACHED);
 		if (j->workers > 0)
 			also_workers(j, f);
 	}
@@ -201,8 +226,8 @@ static void advise_storage(struct hr_training_job *j, struct hr_finding *f)
 			? "move the data to faster storage, or read fewer bytes (smaller or "
 			  "compressed samples)"
 			: "move the data to faster storage";
-	predict_io(j, f, 0.1, 1);
-	f->gain_low *= f->cause == HR_FOUND_SATURATED ? 0.7 : 1;
+	predict_io(j, f, HR_FASTER, 1);
+	f->gain_low *= f->cause == HR_FOUND_SATURATED ? GAIN_LOW : 1;
 }
 
 static void advise(struct hr_training_job *j, struct hr_finding *f,
@@ -222,7 +247,7 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 	case HR_FOUND_SMALL_READS:
 		f->action = "read larger blocks: open(path, 'rb', buffering=1 << 20), instead of "
 			    "buffering=0 or os.read";
-		predict_io(j, f, 0.1, 0.1);
+		predict_io(j, f, HR_FASTER, HR_FASTER);
 		break;
 	case HR_FOUND_SATURATED:
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS,
@@ -230,7 +255,7 @@ static void advise(struct hr_training_job *j, struct hr_finding *f,
 		advise_storage(j, f);
 		break;
 	case HR_FOUND_SLOW_READS:
-		hr__add_workers(j, f, 4 * hr__whole_cores(j));
+		hr__add_workers(j, f, HR_WORKERS_PER_CORE * hr__whole_cores(j));
 		if (f->action == NULL)
 			advise_storage(j, f);
 		hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
@@ -264,13 +289,12 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 
 	more =
 	    around(w, files, cause) / (cause == HR_FOUND_REREADS ? 1 : fmax(1, (double)j->lives));
-	if (cause == HR_FOUND_REREADS && hr_job_waits_io(w) < 0.1 * more)
+	if (cause == HR_FOUND_REREADS && hr_job_waits_io(w) < EXPLAINS * more)
 		more = 0; /* the I/O is too short to explain this CPU time */
 	f = hr__finding_add(j, cause, hr_job_waits_io(w) + w->other_io + more);
 	if (f == NULL)
 		return;
-	f->object = hr__files_folder(j, files->slowest, HR_ITEM_WAITED);
-	f->mount = hr__item_mount(j, files->slowest);
+	hr__finding_place(j, f, files->slowest, HR_ITEM_WAITED);
 	f->evidence = evidence_of(j, cause, files);
 	advise(j, f, files);
 	if (more > 0) {

@@ -8,14 +8,24 @@
 #include "query/diagnosis/findings_internal.h"
 #include "query/diagnosis/numbers.h"
 
-/* The median batch of a slow worker takes this many times as long as that of other workers. */
-#define SLOW_FACTOR  2.5
-#define BATCHES_MIN  3u	 /* a worker with fewer batches is never slow */
-#define MOST	     0.6 /* a slow worker causes at least this share of the waits */
+/*
+ * The median batch of a slow worker takes this many times as long as that of other workers. Chosen,
+ * not measured: workers with equal work differ by less. BATCHES_MIN: for a median.
+ */
+#define SLOW_FACTOR 2.5
+#define BATCHES_MIN 3u
+/* A slow worker causes at least this share of the waits. */
+#define MOST 0.6
+/* What a worker does for more than this share of its batches is what it mostly does. */
+#define MOSTLY 0.5
 #define PREFETCH_MAX 32u
 /* Workers that make batches for more than this share of the time need no larger prefetch_factor. */
-#define BUSY	0.75
+#define BUSY 0.75
+/* If a larger share of the waits lacks a core, workers that begin earlier have none, either. */
+#define NO_CORE 0.3
 #define REMOVES 0.5 /* advised only if it removes at least this share of the waits */
+/* The slowest batches are this part of all. */
+#define SLOWEST_PART 20
 
 static void add_spent(struct hr_spent *to, const struct hr_spent *s)
 {
@@ -47,7 +57,7 @@ static struct mostly mostly(const struct hr_spent *s)
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].ns > 0.5 * s->ns)
+		if (all[i].ns > MOSTLY * s->ns)
 			return all[i].mostly;
 	return (struct mostly){"neither computes nor uses files", "remove this wait"};
 }
@@ -174,8 +184,6 @@ static void add_slow_worker(struct hr_training_job *j, struct hr_job_waits *w,
 				     "its shard of the data), and %s; %s",
 				     slow->number, slow->mostly.does, slow->number,
 				     slow->mostly.remedy, HR_FIND_STACK);
-	f->gain_low = 0.5 * f->lost;
-	f->gain_high = 1.1 * f->lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_CORES,
 		  "faster storage or more cores: the other workers do the same work quickly");
 	*w = (struct hr_job_waits){.all = w->all};
@@ -231,13 +239,14 @@ static const char *spread(struct hr_training_job *j, struct mostly *ret_slowest)
 			ns[n++] = d->spent[i].ns;
 	}
 	hr__numbers_sort(ns, n);
-	*ret_slowest = mostly_longer(j, n > 0 ? ns[n - 1 - n / 20] : 0);
+	*ret_slowest = mostly_longer(j, n > 0 ? ns[n - 1 - n / SLOWEST_PART] : 0);
 	text = n == 0 ? NULL
 		      : hr__finding_text(
 			    j,
 			    "the median batch takes %s, but the slowest twentieth of all batches "
 			    "takes %s or more each; for these, the worker mostly %s",
-			    hr__seconds(ns[n / 2] / 1e9).s, hr__seconds(ns[n - 1 - n / 20] / 1e9).s,
+			    hr__seconds(ns[n / 2] / 1e9).s,
+			    hr__seconds(ns[n - 1 - n / SLOWEST_PART] / 1e9).s,
 			    ret_slowest->does);
 	free(ns);
 	return text;
@@ -268,8 +277,8 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 	struct hr_finding *f;
 	double gain = 0;
 
-	if (j->workers == 0 || lost < 0.05 * j->wall || busy(j) > BUSY ||
-	    w->core > 0.3 * hr_job_waits_making(w))
+	if (j->workers == 0 || lost < hr__worth(j) || busy(j) > BUSY ||
+	    w->core > NO_CORE * hr_job_waits_making(w))
 		return;
 	for (uint32_t p = 2 * prefetch; p <= PREFETCH_MAX && j->error == 0; p *= 2) {
 		struct hr_setting setting = HR_SETTING_SAME;
@@ -280,7 +289,7 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 			j->error = -ENOMEM;
 		if (j->error < 0 || r.refusal != HR_REPLAY_OK)
 			return;
-		if (r.recorded - r.predicted > gain + 0.03 * r.recorded) {
+		if (r.recorded - r.predicted > gain + HR_BETTER * r.recorded) {
 			gain = r.recorded - r.predicted;
 			best = p;
 		}
@@ -308,7 +317,7 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 
 void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w)
 {
-	if (hr_job_waits_making(w) < 0.05 * j->wall)
+	if (hr_job_waits_making(w) < hr__worth(j))
 		return;
 	find_worker(j, w);
 	find_batches(j, w);

@@ -11,10 +11,40 @@
 	"to find the line, run it again with `headrace run --stacks`, and use "                    \
 	"`headrace query STORE blame by=line`"
 
-/* In seconds. A batch of a few tensors is handed over in less time. */
+/*
+ * In seconds. Chosen, not measured: a batch of a few tensors is handed over in less time. If each
+ * hand-over becomes that short, the worker and the training thread also save time.
+ */
 #define LONG_HANDOVER 5e-3
-/* a gain of at least this share of the wall time needs no other advice */
-#define SURE_SHARE 0.05
+#define HANDOVER_HIGH 1.2
+/* No change of the loaders saves more than this multiple of all waits; the reason is HR_REST's. */
+#define MOST_GAIN 1.05
+/* Replays try remedies with these multiples of the cores, workers or prefetch_factor. */
+#define MORE	      2
+#define PREFETCH_MORE 4
+/* A job that uses a smaller share of its cores, and whose workers lack cores, is disturbed. */
+#define USED_SHARE 0.7
+/*
+ * If other programs leave the cores: the least share of the waits for a core that is saved, and the
+ * most of the computing of the training thread. Wide, because headrace sees no other programs.
+ */
+#define DISTURBED_LOW	  0.3
+#define DISTURBED_COMPUTE 0.8
+/* Evidence mentions other programs if they cost at least this share of the waits. */
+#define OTHERS_SHARE 0.1
+/*
+ * Of the time in which workers neither compute nor use files: the share that makes a lock, the
+ * network or a sleep the cause. A lock has the lowest one, because its holder may sleep or send
+ * requests in the meantime.
+ */
+#define LOCK_SHARE    0.25
+#define NETWORK_SHARE 0.4
+#define SLEEP_SHARE   0.4
+#define IDLE_SHOWN    0.01 /* shares that evidence would show as 0 or 1 % are left out */
+/* With a mean of fewer loops, most processes have one. */
+#define SEVERAL_LOOPS 1.5
+/* A gain that begins at less than this share of the wall time begins at 0. */
+#define NO_GAIN 0.01
 
 static struct hr_job_waits waits_of(const struct hr_training_job *j)
 {
@@ -37,7 +67,7 @@ static struct hr_job_waits waits_of(const struct hr_training_job *j)
 
 double hr__most_gain(const struct hr_training_job *j)
 {
-	return 1.05 * waits_of(j).all;
+	return MOST_GAIN * waits_of(j).all;
 }
 
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
@@ -57,9 +87,6 @@ bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct h
 	return true;
 }
 
-/* A remedy that saves more than this share of the wall time helps. */
-#define GAIN_SHARE 0.05
-
 static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 {
 	struct hr_setting setting = HR_SETTING_SAME;
@@ -69,11 +96,11 @@ static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 	if (j->usual[usual].known)
 		return j->usual[usual].share;
 	if (usual == HR_USUAL_WORKERS)
-		setting.workers = 2 * (j->workers > 0 ? j->workers : 1);
+		setting.workers = MORE * (j->workers > 0 ? j->workers : 1);
 	else if (usual == HR_USUAL_CORES)
-		setting.cores = 2 * j->cores;
+		setting.cores = MORE * j->cores;
 	else
-		setting.io = (struct hr_multiple){0.1, 0.1};
+		setting.io = (struct hr_multiple){HR_FASTER, HR_FASTER};
 	r = hr__job_replay(j, &setting, true, &replay);
 	if (r < 0)
 		j->error = r;
@@ -85,11 +112,6 @@ static double usual_share(struct hr_training_job *j, enum hr_usual usual)
 	return j->usual[usual].share;
 }
 
-double hr__worth(const struct hr_training_job *j)
-{
-	return GAIN_SHARE * j->wall;
-}
-
 double hr__workers_save(struct hr_training_job *j)
 {
 	return usual_share(j, HR_USUAL_WORKERS) * j->wall;
@@ -99,7 +121,7 @@ void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedie
 	       const char *reason)
 {
 	for (unsigned usual = 0; usual < HR_USUAL_END; usual++)
-		if ((remedies >> usual & 1) && usual_share(j, usual) > GAIN_SHARE)
+		if ((remedies >> usual & 1) && usual_share(j, usual) > HR_WORTH_SHARE)
 			return;
 	f->avoid = reason;
 }
@@ -112,10 +134,7 @@ static uint32_t more_workers(uint32_t w)
 	return (w & (w - 1)) == 0 ? w * 3 / 2 : w * 4 / 3;
 }
 
-/*
- * Tries increasing numbers of workers up to `most`. A larger number replaces the result if the
- * loops then take at least 3 % less time than with the result so far.
- */
+/* Tries increasing numbers of workers up to `most`. A larger number must be better (HR_BETTER). */
 static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 {
 	double best = INFINITY;
@@ -134,7 +153,7 @@ static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
 		if (replay.refusal != HR_REPLAY_OK)
 			break;
 		best = fmin(best, replay.recorded);
-		if (replay.predicted < 0.97 * best) {
+		if (replay.predicted < (1 - HR_BETTER) * best) {
 			best = replay.predicted;
 			workers = w;
 		}
@@ -163,7 +182,7 @@ uint32_t hr__whole_cores(const struct hr_training_job *j)
 /* Whether other programs seem to keep the cores busy: workers lack cores, but the job uses few. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
-	return w->core > w->cpu && j->cores > 0 && j->used < 0.7 * j->cores;
+	return w->core > w->cpu && j->cores > 0 && j->used < USED_SHARE * j->cores;
 }
 
 /* Returns the time before and after the loops, in which the training thread runs alone. */
@@ -185,7 +204,7 @@ static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 	struct hr_setting setting = HR_SETTING_SAME;
 	double low;
 
-	setting.cores = 2 * j->cores;
+	setting.cores = MORE * j->cores;
 	if (!hr__predict(j, f, &setting) || j->workers + 1 <= setting.cores)
 		return;
 	low = f->gain_low;
@@ -206,8 +225,8 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		f->action = hr__finding_text(
 		    j,
 		    "request %u cores%s (now %g), or make the transforms of the data set cheaper",
-		    j->workers + 1 > 2 * hr__whole_cores(j) ? j->workers + 1
-							    : 2 * hr__whole_cores(j),
+		    j->workers + 1 > MORE * hr__whole_cores(j) ? j->workers + 1
+							       : MORE * hr__whole_cores(j),
 		    j->lives > 1 ? " for each rank" : "", j->cores);
 	predict_cores(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
@@ -234,7 +253,7 @@ static const char *maker(const struct hr_training_job *j)
 static const char *other_users(const struct hr_training_job *j, const struct hr_job_waits *w,
 			       double other_threads)
 {
-	if (j->quota > 0 || j->cores <= j->workers || w->core < 0.1 * w->all ||
+	if (j->quota > 0 || j->cores <= j->workers || w->core < OTHERS_SHARE * w->all ||
 	    other_threads >= HR_PARALLEL_CORES)
 		return "";
 	return "; other programs used these cores, too";
@@ -291,18 +310,19 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 					       j->used, j->cores, 100 * w->core / w->all);
 		f->action = "find other programs on the node (top), or the CPU quota of the job "
 			    "(cpu.max of its cgroup)";
-		f->gain_low = 0.3 * w->core;
+		f->gain_low = DISTURBED_LOW * w->core;
 		/*
 		 * Hand-overs and the training thread also get faster if other programs leave the
 		 * cores.
 		 */
-		f->gain_high = w->all + 0.8 * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
+		f->gain_high = w->all +
+			       DISTURBED_COMPUTE * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
 			       alone(j) * w->core / (w->cpu + w->core);
 	} else if (few_cores) {
 		advise_cores(j, f);
 	} else {
 		hr__add_workers(j, f, hr__whole_cores(j));
-		if (others >= HR_PARALLEL_CORES && f->gain_low < SURE_SHARE * j->wall)
+		if (others >= HR_PARALLEL_CORES && f->gain_low < hr__worth(j))
 			advise_threads(j, f, others);
 		if (f->action == NULL)
 			f->action = "make the transforms of the data set cheaper";
@@ -323,7 +343,7 @@ static const char *idle_text(struct hr_training_job *j, const struct hr_job_wait
 	const char *text = NULL;
 
 	for (size_t i = 0; i < 3; i++) {
-		if (all[i].s < 0.01 * lost)
+		if (all[i].s < IDLE_SHOWN * lost)
 			continue;
 		if (text != NULL)
 			text = hr__finding_text(j, "%s, %s for %.0f %%", text, all[i].did,
@@ -339,14 +359,14 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 {
 	const char *more;
 
-	hr__add_workers(j, f, 4 * hr__whole_cores(j));
+	hr__add_workers(j, f, HR_WORKERS_PER_CORE * hr__whole_cores(j));
 	more = f->action;
 	if (f->cause == HR_FOUND_SLEEP) {
 		f->action = hr__finding_text(
 		    j, "remove the sleep (time.sleep, a retry, a rate limit)%s%s; %s",
 		    more != NULL ? ", or if it must stay, " : "", more != NULL ? more : "",
 		    FIND_LINE);
-		f->gain_high = fmax(f->gain_high, 1.1 * f->lost);
+		f->gain_high = fmax(f->gain_high, HR_REST * f->lost);
 	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
 		f->action = "send requests ahead and at the same time, or copy the data to storage "
 			    "of the node";
@@ -360,10 +380,10 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	double lost = w->sleep + w->network + w->lock + w->asleep;
-	enum hr_finding_cause cause = w->lock > 0.25 * lost	? HR_FOUND_LOCK
-				      : w->network > 0.4 * lost ? HR_FOUND_NETWORK
-				      : w->sleep > 0.4 * lost	? HR_FOUND_SLEEP
-								: HR_FOUND_ASLEEP;
+	enum hr_finding_cause cause = w->lock > LOCK_SHARE * lost	 ? HR_FOUND_LOCK
+				      : w->network > NETWORK_SHARE * lost ? HR_FOUND_NETWORK
+				      : w->sleep > SLEEP_SHARE * lost	 ? HR_FOUND_SLEEP
+									 : HR_FOUND_ASLEEP;
 	struct hr_finding *f = hr__finding_add(j, cause, lost);
 
 	if (f == NULL)
@@ -375,13 +395,13 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 				    "queue; " FIND_LINE;
 			return;
 		}
-		if (w->sleep > 0.25 * lost)
+		if (w->sleep > LOCK_SHARE * lost)
 			f->evidence = hr__finding_text(
 			    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
 		f->action = "hold the lock for a shorter time (do not sleep, read or send requests "
 			    "while it is held), or give each worker an object of its own, which "
 			    "needs no lock; " FIND_LINE;
-		f->gain_high = 1.1 * f->lost;
+		f->gain_high = HR_REST * f->lost;
 		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 		return;
 	}
@@ -414,8 +434,9 @@ static void find_unknown(struct hr_training_job *j, const double *p)
 
 static const char *loops_which(struct hr_training_job *j)
 {
-	return j->loops < 1.5 ? "one loop, which"
-			      : hr__finding_text(j, "%.0f loops, each of which", j->loops);
+	return j->loops < SEVERAL_LOOPS
+		   ? "one loop, which"
+		   : hr__finding_text(j, "%.0f loops, each of which", j->loops);
 }
 
 static void find_workers(struct hr_training_job *j, const double *p)
@@ -439,7 +460,7 @@ static void find_workers(struct hr_training_job *j, const double *p)
 	f->evidence = hr__finding_text(j, "%s starts %u worker%s", loops_which(j), j->workers,
 				       j->workers == 1 ? "" : "s");
 	setting.persistent = true;
-	if (j->loops > 1.5 && !j->persistent) {
+	if (j->loops > SEVERAL_LOOPS && !j->persistent) {
 		f->action = "set persistent_workers=True of the DataLoader";
 		(void)hr__predict(j, f, &setting);
 		f->gain_low = fmin(f->gain_low, lost);
@@ -462,8 +483,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
-		/* more than `lost`: the worker and the training thread also save time */
-		f->gain_high = 1.2 * lost;
+		f->gain_high = HANDOVER_HIGH * lost;
 	} else {
 		f->evidence = hr__finding_text(
 		    j, "%s a batch, which is usual: larger batches need fewer hand-overs",
@@ -498,17 +518,16 @@ static void find_mapped(struct hr_training_job *j, const struct hr_job_files *fi
 
 	if (f == NULL)
 		return;
-	f->object = hr__files_folder(j, files->mapped, HR_ITEM_MAPPED);
-	f->mount = hr__item_mount(j, files->mapped);
+	hr__finding_place(j, f, files->mapped, HR_ITEM_MAPPED);
 	f->evidence = fault_text(j);
-	hr__add_workers(j, f, 4 * hr__whole_cores(j));
+	hr__add_workers(j, f, HR_WORKERS_PER_CORE * hr__whole_cores(j));
 	if (f->action == NULL) {
 		f->action = read_instead;
 		f->gain_high = waits; /* more than `lost`: page faults also take CPU time */
 	} else {
 		f->action = hr__finding_text(j, "%s, or %s", f->action, read_instead);
 	}
-	if (f->gain_low < 0.01 * f->wall)
+	if (f->gain_low < NO_GAIN * f->wall)
 		f->gain_note = "how the storage reacts to more page faults at a time is not known";
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers wait for pages");
 }
@@ -521,7 +540,7 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 
 	if (f == NULL)
 		return;
-	setting.prefetch = 4 * prefetch;
+	setting.prefetch = PREFETCH_MORE * prefetch;
 	f->evidence = "the worker had nothing to do, because its next batch was not yet requested";
 	if (j->other_kind) {
 		f->action = "let the loader prefetch more batches";

@@ -10,9 +10,20 @@
 #include "query/diagnosis/each.h"
 #include "query/tables/rows.h"
 
-/* A smaller loss is no finding, because it is not worth a change. */
-#define LEAST_SHARE   0.05
+/* A smaller loss is no finding. Chosen, not measured: the spread of short jobs. */
 #define LEAST_SECONDS 0.1
+/*
+ * A rank is named if it caused at least this share of a loss, and this many times as much as the
+ * mean of the others. Chosen, not measured: half, so that no second rank can be named.
+ */
+#define RANK_SHARE  0.5
+#define RANK_FACTOR 4
+/*
+ * A gain of more than this share of the loss comes from other waits, and of more than the second
+ * one from the rest (HR_REST).
+ */
+#define NOTE_WAITS (HR_REST + 0.02)
+#define NOTE_REST  1.01
 
 enum { WAIT = 1, ITEM = 2, LOOP = 4, NOTED = 8 }; /* flags of causes.def */
 
@@ -21,10 +32,11 @@ static const struct {
 	/* Bits 1 << enum hr_part: the parts whose time this cause explains; 0: unknown. */
 	uint64_t parts;
 	unsigned flags;
-	const char *meaning, *note;
+	double low, high;
+	const char *meaning, *note, *action;
 } causes[] = {
-#define P(part)						  (UINT64_C(1) << HR_PART_##part)
-#define HR_FOUND(NAME, text, parts, flags, meaning, note) {text, parts, flags, meaning, note},
+#define P(part)		    (UINT64_C(1) << HR_PART_##part)
+#define HR_FOUND(NAME, ...) {__VA_ARGS__},
 #include "query/diagnosis/causes.def"
 #undef HR_FOUND
 #undef P
@@ -187,6 +199,9 @@ static struct hr_finding *add(struct hr_training_job *j, enum hr_finding_cause c
 				 .cause = cause,
 				 .lost = lost,
 				 .wall = j->wall,
+				 .gain_low = causes[cause].low * lost,
+				 .gain_high = causes[cause].high * lost,
+				 .action = causes[cause].action,
 				 .rank = -1,
 				 .worker = -1};
 	return f;
@@ -195,9 +210,7 @@ static struct hr_finding *add(struct hr_training_job *j, enum hr_finding_cause c
 struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
 				   double lost)
 {
-	bool small = lost < LEAST_SECONDS || lost < LEAST_SHARE * j->wall;
-
-	return small ? NULL : add(j, cause, lost);
+	return lost < LEAST_SECONDS || lost < hr__worth(j) ? NULL : add(j, cause, lost);
 }
 
 const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
@@ -234,7 +247,7 @@ static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cau
 	return ns;
 }
 
-/* Names the rank that caused half of a loss, and four times as much as the mean of the others. */
+/* Names the rank that caused most of a loss. */
 static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -253,8 +266,8 @@ static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 		loss = ns;
 		most = &d->lives.list[i];
 	}
-	if (most == NULL || most->rank < 0 || loss < 0.5 * all ||
-	    4 * (all - loss) > loss * (double)(j->lives - 1))
+	if (most == NULL || most->rank < 0 || loss < RANK_SHARE * all ||
+	    RANK_FACTOR * (all - loss) > loss * (double)(j->lives - 1))
 		return;
 	f->rank = most->rank;
 	f->whose =
@@ -289,7 +302,7 @@ static void find_nothing(struct hr_training_job *j)
 	    100 * start / j->wall, 100 * loop / j->wall, loop > 0 ? 100 * computed / loop : 0,
 	    j->counters ? " (this includes reads and writes, because only counters were recorded)"
 			: "");
-	if (hidden >= LEAST_SHARE * j->wall)
+	if (hidden >= hr__worth(j))
 		f->evidence = hr__finding_text(j,
 					       "the loop waits for batches in %.0f %% of the time, "
 					       "but the accelerator still works on the step before",
@@ -312,7 +325,7 @@ static void add_busy(struct hr_training_job *j, struct hr_finding *f)
 	}
 	if (!hr_finding_is_wait(f->cause) && f->cause != HR_FOUND_NOTHING)
 		return;
-	if (f->cause != HR_FOUND_NOTHING && hidden >= LEAST_SHARE * j->wall)
+	if (f->cause != HR_FOUND_NOTHING && hidden >= hr__worth(j))
 		add_evidence(j, f,
 			     hr__finding_text(j,
 					      "during another %s of waits, the accelerator still "
@@ -366,9 +379,9 @@ static const char *gain_note(const struct hr_finding *f)
 		return f->gain_note;
 	if (causes[f->cause].flags & NOTED)
 		return note;
-	if (f->gain_high > 1.12 * f->lost)
+	if (f->gain_high > NOTE_WAITS * f->lost)
 		return note != NULL ? note : "other waits for batches also become shorter";
-	return f->gain_high > 1.01 * f->lost ? "the rest also runs a little faster" : NULL;
+	return f->gain_high > NOTE_REST * f->lost ? "the rest also runs a little faster" : NULL;
 }
 
 /* Example: "rank 1 on node7: worker 2 of 4, counted from 0: /set/ (files of the mount /nfs)". */

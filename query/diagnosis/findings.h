@@ -10,7 +10,7 @@
 #include "query/diagnosis/diagnosis.h"
 
 enum hr_finding_cause {
-#define HR_FOUND(NAME, text, parts, flags, meaning, note) HR_FOUND_##NAME,
+#define HR_FOUND(NAME, ...) HR_FOUND_##NAME,
 #include "query/diagnosis/causes.def"
 #undef HR_FOUND
 	HR_FOUND_END
