@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * array.h - arrays that grow
+ * array.h - arrays that grow, and a search in sorted ones
  *
  * An array is a pointer, a count and a room: variables or members of the caller, which frees the
  * pointer. If all are zero, the array is empty. One thread at a time.
@@ -39,5 +39,24 @@
 /* Makes room for element n. The comparison with NULL is only for static analyzers. */
 #define hr_array_reserve(list, n, room)                                                            \
 	(hr_array_fit(list, (size_t)(n) + 1, room) && (list) != NULL)
+
+/*
+ * Searches a sorted array of n elements: returns the number of those that come first, because the
+ * expression `before` is true for them. `i` names the index of an element in this expression.
+ */
+#define hr_array_search(i, n, before)                                                              \
+	({                                                                                         \
+		size_t hr_low = 0, hr_high = (n);                                                  \
+                                                                                                   \
+		while (hr_low < hr_high) {                                                         \
+			size_t i = hr_low + (hr_high - hr_low) / 2;                                \
+                                                                                                   \
+			if (before)                                                                \
+				hr_low = (i) + 1;                                                  \
+			else                                                                       \
+				hr_high = (i);                                                     \
+		}                                                                                  \
+		hr_low;                                                                            \
+	})
 
 #endif

@@ -6,11 +6,6 @@ struct cut {
 	double *ns;
 };
 
-static double least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 /*
  * Adds `share` times the duration of each group of operations to the part of this group. The groups
  * together add at most `share` times `ns`. Returns the part of `ns` without operations.
@@ -76,7 +71,7 @@ static void put_gap(struct cut *c, const struct hr_block *b, double ns, int64_t 
 	double rest = put_io(c, c->d->ops[b->ops].ns, ns, 1, parts), imports = 0;
 
 	if (b->phase == HR_PHASE_START && imported > b->from)
-		imports = least(rest, rest * (double)(imported - b->from) / ns);
+		imports = fmin(rest, rest * (double)(imported - b->from) / ns);
 	c->ns[HR_PART_IMPORTS] += imports;
 	c->ns[hr_phase_loops(b->phase) ? HR_PART_COMPUTE : HR_PART_OTHER] += rest - imports;
 }

@@ -136,7 +136,6 @@ int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret);
 int hr__job_times(const struct hr_diagnosis *d, struct hr_job_span **ret);
 /* read.c: sets lives, first, items, ops, samples and saves. Returns 0, -ENOMEM or -EINTR. */
 int hr__read_all(struct hr_diagnosis *d);
-void hr__cores_find(struct hr_diagnosis *d);
 int hr__spent_make(struct hr_diagnosis *d);
 int hr__stalls_make(struct hr_diagnosis *d);
 void hr__stalls_done(struct hr_diagnosis *d);

@@ -134,14 +134,6 @@ static size_t add_pass(const struct hr_diagnosis *d, const struct hr_loop *l, do
 	return n;
 }
 
-static bool is_first(const struct hr_train_life *life, const struct hr_loop *loop)
-{
-	for (const struct hr_loop *l = life->loops; l < loop; l++)
-		if (l->loader == loop->loader)
-			return false;
-	return true;
-}
-
 void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret)
 {
 	const struct hr_diagnosis *d = j->d;
@@ -158,7 +150,7 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret)
 
 			if (!l->trains)
 				continue;
-			if (is_first(life, l)) {
+			if (hr__loop_is_first(life, l)) {
 				first += add_pass(d, l, &ret->first_io, &ret->first_wait);
 				firsts++;
 			} else {

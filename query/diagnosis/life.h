@@ -173,6 +173,9 @@ struct hr_main_use {
 #define HR_PARALLEL_CORES 0.5
 struct hr_main_use hr_life_main_use(const struct hr_train_life *life);
 
+/* Whether no earlier loop of the process has the same loader. */
+bool hr__loop_is_first(const struct hr_train_life *life, const struct hr_loop *loop);
+
 struct hr_train_lives {
 	struct hr_train_life *list;
 	size_t n, room;

@@ -9,17 +9,7 @@
 /* Returns the number of loops that began at or before `time`. */
 static size_t loops_until(const struct hr_train_life *life, int64_t time)
 {
-	size_t low = 0, high = life->n_loops;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (life->loops[middle].from <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return hr_array_search(i, life->n_loops, life->loops[i].from <= time);
 }
 
 struct hr_loop *hr__loop_at(const struct hr_life_reader *r, uint64_t loader, int64_t time)
@@ -74,6 +64,14 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		l->others_cpu_ns += m->others_cpu_ns;
 	}
 	return 0;
+}
+
+bool hr__loop_is_first(const struct hr_train_life *life, const struct hr_loop *loop)
+{
+	for (const struct hr_loop *l = life->loops; l < loop; l++)
+		if (l->loader == loop->loader)
+			return false;
+	return true;
 }
 
 struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
@@ -214,19 +212,11 @@ static int find_edges(struct hr_life_reader *r)
 	return 0;
 }
 
-static int add_step(struct hr_life_reader *r, const struct hr_mark *m)
+static int add_mark(const struct hr_mark ***list, size_t *n, size_t *room, const struct hr_mark *m)
 {
-	if (!hr_array_reserve(r->steps, r->n_steps, r->steps_room))
+	if (!hr_array_reserve(*list, *n, *room))
 		return -ENOMEM;
-	r->steps[r->n_steps++] = m;
-	return 0;
-}
-
-static int add_epoch(struct hr_life_reader *r, const struct hr_mark *m)
-{
-	if (!hr_array_reserve(r->epochs, r->n_epochs, r->epochs_room))
-		return -ENOMEM;
-	r->epochs[r->n_epochs++] = m;
+	(*list)[(*n)++] = m;
 	return 0;
 }
 
@@ -255,9 +245,9 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 			/* The program ended in this wait, and so in its latest loop. */
 			extend_loop(&r->life->loops[r->life->n_loops - 1], m->to);
 		} else if (m->kind == HR_REGION_STEP) {
-			error = add_step(r, m);
+			error = add_mark(&r->steps, &r->n_steps, &r->steps_room, m);
 		} else if (m->kind == HR_REGION_EPOCH) {
-			error = add_epoch(r, m);
+			error = add_mark(&r->epochs, &r->n_epochs, &r->epochs_room, m);
 		}
 	}
 	if (error < 0)

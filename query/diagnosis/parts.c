@@ -123,7 +123,6 @@ static int add_rows(void *data, const struct hr_train_life *life, const struct h
 		if (!hr_array_reserve(to->rows, to->n, to->room))
 			return -ENOMEM;
 		to->rows[to->n++] = (struct hr_parts_row){.stream = life->stream,
-							  .rank = life->rank,
 							  .proc = life->proc,
 							  .step = first->step,
 							  .epoch = first->epoch,

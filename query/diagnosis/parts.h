@@ -19,7 +19,6 @@ const char *hr_part_group(enum hr_part part); /* for diagrams */
 /* Rows of a training process follow each other in the order of time, and add up to its time. */
 struct hr_parts_row {
 	uint32_t stream;
-	int32_t rank; /* -1: none */
 	uint64_t proc;
 	uint64_t step, epoch; /* HR_REGION_UNKNOWN: none */
 	uint64_t loader;      /* UINT64_MAX: none, or unknown */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts_internal.h - shared by block_parts.c, parts.c, part_sums.c and wait_rows.c */
+/* parts_internal.h - shared by the files that make and add up parts */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_PARTS_INTERNAL_H
 #define HEADRACE_QUERY_DIAGNOSIS_PARTS_INTERNAL_H
 

@@ -14,6 +14,7 @@
 #include "query/diagnosis/diagnosis.h"
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/life_internal.h"
+#include "query/diagnosis/parts_internal.h"
 
 /* The data of one stream. */
 struct part {
@@ -77,8 +78,7 @@ static bool has_ops(const struct hr_block *b, const struct hr_scan_ops *o)
 {
 	uint64_t any = (uint64_t)o->runtime_end;
 
-	if (b->kind != HR_BLOCK_GAP && b->kind != HR_BLOCK_FETCH && b->kind != HR_BLOCK_UNKNOWN &&
-	    b->phase != HR_PHASE_START)
+	if (hr__is_whole(b->kind) && b->phase != HR_PHASE_START)
 		return false;
 	for (unsigned i = 0; i < HR_SCAN_GROUPS; i++)
 		any |= o->ns[i] | o->others[i];

@@ -161,14 +161,6 @@ static int replay_loop(const struct hr_recorded_loop *r, const struct hr_setting
 	return 0;
 }
 
-static bool is_first(const struct hr_train_life *life, const struct hr_loop *loop)
-{
-	for (const struct hr_loop *l = life->loops; l < loop; l++)
-		if (l->loader == loop->loader)
-			return false;
-	return true;
-}
-
 static double stalled(const struct hr_train_life *life, double stall)
 {
 	double between = 0;
@@ -278,7 +270,7 @@ int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *li
 		if (!life->loops[i].trains || life->loops[i].other_kind || life->loops[i].n == 0)
 			continue;
 		loop.loop = &life->loops[i];
-		loop.first = is_first(life, loop.loop);
+		loop.first = hr__loop_is_first(life, loop.loop);
 		r->loops[r->n] = loop;
 		error = read_loop(&r->loops[r->n++]);
 	}

@@ -93,9 +93,7 @@ static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 	bool again = false;
 
 	for (size_t i = 0; i < life->n_loops; i++)
-		for (size_t k = 0; k < i; k++)
-			again |=
-			    life->loops[i].trains && life->loops[k].loader == life->loops[i].loader;
+		again |= life->loops[i].trains && !hr__loop_is_first(life, &life->loops[i]);
 	if (!again)
 		return HR_REPLAY_NO_PASS;
 	multiply(&s->later, later, later);
@@ -103,10 +101,15 @@ static enum hr_replay_refusal set_cached(const struct hr_diagnosis *d,
 }
 
 /*
- * Applies reads of this size. Each open is still followed by a read. A read of less than 64 KiB is
- * assumed to take about the same time at any size; a larger read takes time in proportion to its
- * size.
+ * A read of fewer bytes takes about the same time at any size, a larger one in proportion to its
+ * size; with the kernel's caches, from a page on. At most SMALL_GROWS of the time of a small read
+ * depends on its size. Assumed, not measured.
  */
+#define SMALL_READ   65536
+#define SMALL_CACHED 4096
+#define SMALL_GROWS  0.3
+
+/* Applies reads of this size. Each open is still followed by a read. */
 static void set_reads(const struct hr_diagnosis *d, uint32_t stream, double size,
 		      struct hr_setting *s)
 {
@@ -116,8 +119,8 @@ static void set_reads(const struct hr_diagnosis *d, uint32_t stream, double size
 	if (mean <= 0 || mean >= size)
 		return;
 	fewer = fmin(1, fmax(all.bytes / size, all.opens) / all.reads);
-	multiply(&s->io, fewer, fewer + (1 - fewer) * (mean < 65536 ? 0.3 : 1));
-	multiply(&s->cached, fewer, fewer + (1 - fewer) * (mean < 4096 ? 0.3 : 1));
+	multiply(&s->io, fewer, fewer + (1 - fewer) * (mean < SMALL_READ ? SMALL_GROWS : 1));
+	multiply(&s->cached, fewer, fewer + (1 - fewer) * (mean < SMALL_CACHED ? SMALL_GROWS : 1));
 }
 
 static enum hr_replay_refusal set_batch(const struct hr_train_life *life, double size,

@@ -98,17 +98,7 @@ static void moments_sort(struct moments *m)
 /* Returns the number of times that are not after `time`. */
 static size_t moments_until(const struct moments *m, double time)
 {
-	size_t low = 0, high = m->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (m->list[middle] <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return hr_array_search(i, m->n, m->list[i] <= time);
 }
 
 /* Returns the sum of the durations from each earlier time of *m until `time`. */

@@ -75,32 +75,14 @@ static int by_process_and_time(const void *a, const void *b)
 /* Returns the index of the first interval whose process has the number `proc` or a higher one. */
 static size_t first_of(const struct hr_op_scan *s, uint64_t proc)
 {
-	size_t low = 0, high = s->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s->intervals[middle].proc < proc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return hr_array_search(i, s->n, s->intervals[i].proc < proc);
 }
 
 /* Returns the first interval in [at, end) that ends after `time`. */
 static const struct hr_interval *interval_after(const struct hr_interval *at,
 						const struct hr_interval *end, int64_t time)
 {
-	while (at < end) {
-		const struct hr_interval *middle = at + (end - at) / 2;
-
-		if (middle->to > time)
-			end = middle;
-		else
-			at = middle + 1;
-	}
-	return at;
+	return at + hr_array_search(i, (size_t)(end - at), at[i].to <= time);
 }
 
 /* An operation from a batch of events. */

@@ -6,15 +6,10 @@
 
 #include "query/diagnosis/each.h"
 
-static double least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 /* Moves at most `ns` from s->asleep (the time for which no reason is known yet) to *to. */
 static void take(struct hr_spent *s, double *to, double ns)
 {
-	*to = least(s->asleep, ns);
+	*to = fmin(s->asleep, ns);
 	s->asleep -= *to;
 }
 
@@ -32,27 +27,27 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 		double cpu;
 
 		s->ns = (double)(f->to - f->from);
-		s->io = least((double)f->io_ns, s->ns);
+		s->io = fmin((double)f->io_ns, s->ns);
 		s->cached = (double)f->cached_ns;
 		if (f->cpu_ns == UINT64_MAX) {
 			s->unknown = s->ns - s->io;
 			continue;
 		}
 		cpu = (double)f->cpu_ns - s->cached;
-		s->cpu = cpu > 0 ? least(cpu, s->ns - s->io) : 0;
+		s->cpu = cpu > 0 ? fmin(cpu, s->ns - s->io) : 0;
 		left += s->ns - s->io - s->cpu;
 		core_wait += (double)f->core_wait_ns;
 		io += s->io;
 	}
-	io_core = io > 0 && core_wait > left ? least(1, (core_wait - left) / io) : 0;
+	io_core = io > 0 && core_wait > left ? fmin(1, (core_wait - left) / io) : 0;
 	for (size_t i = first; i < first + n; i++) {
 		struct hr_spent *s = &d->spent[i];
 		double idle = s->ns - s->io - s->cpu - s->unknown;
 
 		s->io_core = s->unknown > 0 ? 0 : s->io * io_core;
-		s->core = left > 0 ? idle * least(1, core_wait / left) : 0;
+		s->core = left > 0 ? idle * fmin(1, core_wait / left) : 0;
 		s->fault =
-		    least(idle - s->core, (double)(d->lives.fetches[i].major_faults * HR_FAULT_NS));
+		    fmin(idle - s->core, (double)(d->lives.fetches[i].major_faults * HR_FAULT_NS));
 		s->asleep = idle - s->core - s->fault;
 		take(s, &s->network, (double)d->lives.fetches[i].network_ns);
 		take(s, &s->lock, (double)d->lives.fetches[i].lock_ns);

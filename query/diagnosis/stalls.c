@@ -17,17 +17,9 @@
 
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step)
 {
-	size_t low = 0, high = c->n;
+	size_t at = hr_array_search(i, c->n, c->list[i].step < step);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (c->list[middle].step < step)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < c->n && c->list[low].step == step ? &c->list[low] : NULL;
+	return at < c->n && c->list[at].step == step ? &c->list[at] : NULL;
 }
 
 double hr_cycles_stall(const struct hr_cycles *c)

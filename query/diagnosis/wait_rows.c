@@ -16,17 +16,9 @@ static bool costs(const struct hr_block *b)
 /* Returns the wait that contains the block; NULL: its wait began within another wait. */
 static const struct hr_wait *wait_of(const struct hr_loop *l, const struct hr_block *b)
 {
-	size_t low = 0, high = l->n;
+	size_t n = hr_array_search(i, l->n, l->waits[i].from <= b->from);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->waits[middle].from <= b->from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && b->from < l->waits[low - 1].to ? &l->waits[low - 1] : NULL;
+	return n > 0 && b->from < l->waits[n - 1].to ? &l->waits[n - 1] : NULL;
 }
 
 /* Returns when the wait that contains the block began and ended. */

@@ -58,21 +58,13 @@ int hr__made_find(struct hr_life_reader *r)
 /* Returns the latest fetch of the wait's batch before the wait ended; HR_NO_FETCH: none. */
 static uint32_t fetch_of(const struct hr_life_reader *r, const struct hr_mark *wait)
 {
-	size_t low = 0, high = r->n_made;
 	struct hr_made key = {wait->loader, wait->batch, wait->to, 0};
+	size_t n = hr_array_search(i, r->n_made, by_batch(&r->made[i], &key) <= 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_batch(&r->made[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || r->made[low - 1].loader != wait->loader ||
-	    r->made[low - 1].batch != wait->batch || wait->batch == HR_UNKNOWN)
+	if (n == 0 || r->made[n - 1].loader != wait->loader ||
+	    r->made[n - 1].batch != wait->batch || wait->batch == HR_UNKNOWN)
 		return HR_NO_FETCH;
-	return r->made[low - 1].fetch;
+	return r->made[n - 1].fetch;
 }
 
 int hr__fetch_hide(struct hr_life_reader *r, struct hr_fetch *f, int64_t to)
@@ -103,29 +95,16 @@ static int add_while_fetching(struct hr_life_reader *r, uint32_t fetch, int64_t 
 	return hr__block_add(r, HR_BLOCK_FETCH, from, to, explains, fetch);
 }
 
-/* Returns the first fetch of [low, high), sorted by time, that ends after `time`, or `high`. */
-static uint32_t first_after(const struct hr_fetch *fetches, uint32_t low, uint32_t high,
-			    int64_t time)
-{
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (fetches[middle].to <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Cuts a wait into blocks where the worker of its batch began and ended batches. */
 static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, uint32_t number)
 {
-	const struct hr_fetch *made = &r->to->fetches[number];
-	const struct hr_worker *w = &r->to->workers[made->worker];
+	const struct hr_worker *w = &r->to->workers[r->to->fetches[number].worker];
 	const struct hr_loop *loop = hr__loop_at(r, wait->loader, wait->from);
 	int64_t from = wait->from, loop_from = loop != NULL ? loop->from : INT64_MIN;
-	uint32_t i = first_after(r->to->fetches, w->first, number, from);
+	/* the worker's first fetch that ends after `from` */
+	uint32_t i = w->first +
+		     (uint32_t)hr_array_search(k, number - w->first,
+					       r->to->fetches[w->first + k].to <= from);
 	int error = 0;
 
 	for (; error == 0 && i <= number && from < wait->to; i++) {

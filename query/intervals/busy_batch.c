@@ -135,17 +135,10 @@ static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, stru
 
 static uint32_t rows_end(const struct hr_columns *c, uint32_t first)
 {
-	uint32_t task = c->task[first], low = first + 1, high = c->count;
+	const uint32_t *next = &c->task[first + 1];
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (c->task[middle] == task)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return first + 1 +
+	       (uint32_t)hr_array_search(i, c->count - first - 1, next[i] == c->task[first]);
 }
 
 static int find_runs(const struct hr_busy_lanes *l, const struct hr_query *q, uint32_t stream,

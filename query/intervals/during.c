@@ -110,17 +110,7 @@ static int by_time(const void *a, const void *b)
 /* Returns the number of points at or before `time`: the index of the sums for `time`. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
-	size_t low = 0, high = p->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (p->points[middle] <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return hr_array_search(i, p->n, p->points[i] <= time);
 }
 
 /* Whether a region has a position in time. Short regions that were added up have none. */

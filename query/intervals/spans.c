@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 /* An almost sorted list needs at most this many steps per span in an insertion sort. */
 #define STEPS 8u
 
@@ -126,17 +128,7 @@ size_t hr_spans_unite(struct hr_span_run from, struct hr_span *to)
 
 size_t hr_spans_before(const struct hr_span *spans, size_t n, int64_t time)
 {
-	size_t low = 0;
-
-	while (low < n) {
-		size_t middle = low + (n - low) / 2;
-
-		if (spans[middle].end < time)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
+	return hr_array_search(i, n, spans[i].end < time);
 }
 
 static uint64_t spans_length(const struct hr_span *span)
