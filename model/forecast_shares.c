@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "model/forecast_internal.h"
-#include "model/order.h"
+#include "common/order.h"
 
 #define COARSE	    51u
 #define FINE	    25u

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/order.h"
+#include "common/order.h"
 
 #define REPETITIONS_LEAST 3u
 #define TIMES_MEDIAN	  9.0

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "model/order.h"
+#include "common/order.h"
 
 static double mean_of(const double *values, size_t n)
 {

@@ -48,17 +48,9 @@ static struct file_text unreadable;
 
 static uint32_t frame_by_seq(const struct hr_stream *v, uint64_t seq)
 {
-	uint32_t low = 0, high = v->n_frames;
+	uint32_t at = (uint32_t)hr_array_search(i, v->n_frames, v->frames[i].seq < seq);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (v->frames[middle].seq < seq)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < v->n_frames && v->frames[low].seq == seq ? low : NO_FRAME;
+	return at < v->n_frames && v->frames[at].seq == seq ? at : NO_FRAME;
 }
 
 /* Marks a Paths frame as lost, unless another store has a good copy of it. */
@@ -268,42 +260,28 @@ static int get_files(struct hr__stream *s, struct hr__files **ret)
 /* Ids are mostly 1, 2, 3... Then the id is the position of the entry. */
 static const struct file_entry *files_find(const struct hr__files *f, uint32_t id)
 {
-	size_t low = 0, high = f->n_entries, guess;
+	size_t at;
 
-	if (high == 0 || id < f->entries[0].id)
+	if (f->n_entries == 0 || id < f->entries[0].id)
 		return NULL;
-	guess = id - f->entries[0].id;
-	if (guess < high && f->entries[guess].id == id)
-		return &f->entries[guess];
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->entries[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < f->n_entries && f->entries[low].id == id ? &f->entries[low] : NULL;
+	at = id - f->entries[0].id;
+	if (at < f->n_entries && f->entries[at].id == id)
+		return &f->entries[at];
+	at = hr_array_search(i, f->n_entries, f->entries[i].id < id);
+	return at < f->n_entries && f->entries[at].id == id ? &f->entries[at] : NULL;
 }
 
 /* Returns the entry with the text of `e`: `e` itself, or one with the same hash. NULL: none. */
 static const struct file_entry *find_text(const struct hr__files *f, const struct file_entry *e)
 {
-	size_t low = 0, high = f->n_by_hash;
+	size_t at;
 
 	if (e->frame != NO_FRAME)
 		return e;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->entries[f->by_hash[middle]].hash < e->hash)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == f->n_by_hash || f->entries[f->by_hash[low]].hash != e->hash)
+	at = hr_array_search(i, f->n_by_hash, f->entries[f->by_hash[i]].hash < e->hash);
+	if (at == f->n_by_hash || f->entries[f->by_hash[at]].hash != e->hash)
 		return NULL;
-	return &f->entries[f->by_hash[low]];
+	return &f->entries[f->by_hash[at]];
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/order.h"
 #include "query/diagnosis/findings_internal.h"
-#include "query/diagnosis/numbers.h"
 
 /*
  * The median batch of a slow worker takes this many times as long as that of other workers. Chosen,
@@ -238,7 +238,7 @@ static const char *spread(struct hr_training_job *j, struct mostly *ret_slowest)
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			ns[n++] = d->spent[i].ns;
 	}
-	hr__numbers_sort(ns, n);
+	hr_doubles_sort(ns, n);
 	*ret_slowest = mostly_longer(j, n > 0 ? ns[n - 1 - n / SLOWEST_PART] : 0);
 	text = n == 0 ? NULL
 		      : hr__finding_text(

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/order.h"
 #include "query/diagnosis/each.h"
 #include "query/diagnosis/findings_internal.h"
-#include "query/diagnosis/numbers.h"
 
 /* Of more training processes, about this many are replayed, and as many that stalled least. */
 #define REPLAYED 32u
@@ -38,7 +38,7 @@ static int choose(struct hr_training_job *j)
 	for (size_t i = 0; i < n; i++)
 		if (hr__job_has(j, j->first + i))
 			stalls[all++] = stall_of(j, i);
-	hr__numbers_sort(stalls, all);
+	hr_doubles_sort(stalls, all);
 	if (stalls[all - 1] > 0 && stalls[REPLAYED] < stalls[all - 1])
 		j->stalled_least = stalls[REPLAYED];
 	free(stalls);

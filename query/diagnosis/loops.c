@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/order.h"
 
 /* Returns the number of loops that began at or before `time`. */
 static size_t loops_until(const struct hr_train_life *life, int64_t time)
@@ -180,13 +181,6 @@ static struct hr_life_place start_of(const struct hr_life_reader *r)
 	return at;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static int find_edges(struct hr_life_reader *r)
 {
 	const struct hr_train_life *life = r->life;
@@ -207,8 +201,7 @@ static int find_edges(struct hr_life_reader *r)
 		r->edges[r->n_edges++] = life->loops[i].from;
 		r->edges[r->n_edges++] = life->loops[i].to;
 	}
-	if (n > 0)
-		qsort(r->edges, n, sizeof(*r->edges), by_time);
+	hr_int64s_sort(r->edges, n);
 	return 0;
 }
 

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/order.h"
 #include "query/diagnosis/replay_loop.h"
-#include "query/diagnosis/numbers.h"
 
 /* A batch that a worker finished more than this long before the wait is already in the queue. */
 #define READY_NS 50000000
@@ -14,7 +14,7 @@ static double median(double *list, size_t n)
 {
 	if (n == 0)
 		return 0;
-	hr__numbers_sort(list, n);
+	hr_doubles_sort(list, n);
 	return list[n / 2];
 }
 

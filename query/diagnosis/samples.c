@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/diagnosis/samples.h"
-#include "query/diagnosis/numbers.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/order.h"
 #include "proto/abi.h"
 #include "query/tables/internal.h"
 
@@ -90,7 +90,7 @@ static void moments_sort(struct moments *m)
 {
 	double sum = 0;
 
-	hr__numbers_sort(m->list, m->n);
+	hr_doubles_sort(m->list, m->n);
 	for (size_t i = 0; i < m->n; i++)
 		m->sums[i] = sum += m->list[i];
 }
@@ -146,7 +146,7 @@ static bool fit(struct bin *bins, double *ret)
 
 		if (bins[i].n < BIN_LEAST)
 			continue;
-		hr__numbers_sort(bins[i].ns, bins[i].n);
+		hr_doubles_sort(bins[i].ns, bins[i].n);
 		x = log(bins[i].begun / (double)bins[i].n);
 		y = log(fmax(1, bins[i].ns[bins[i].n / 2]));
 		n += weight;
@@ -198,7 +198,7 @@ static int add_duration(struct load_operation *o, double ns, bool alone)
 
 static void find_service(struct load_operation *o)
 {
-	hr__numbers_sort(o->alone, o->n_alone);
+	hr_doubles_sort(o->alone, o->n_alone);
 	o->service = fmax(1, o->n_alone >= ALONE_LEAST ? o->alone[o->n_alone / 10] : o->least);
 }
 

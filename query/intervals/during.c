@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/order.h"
 #include "query/tables/rows.h"
 
 /*
@@ -100,13 +101,6 @@ int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct
 
 /* ---- points ---- */
 
-static int by_time(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Returns the number of points at or before `time`: the index of the sums for `time`. */
 static size_t sums_at(const struct place *p, int64_t time)
 {
@@ -141,8 +135,7 @@ static int make_points(struct hr_during *d)
 		struct place *p = &d->places[i];
 		size_t n = 0;
 
-		if (p->n > 0)
-			qsort(p->points, p->n, sizeof(*p->points), by_time);
+		hr_int64s_sort(p->points, p->n);
 		for (size_t k = 0; k < p->n; k++)
 			if (n == 0 || p->points[n - 1] != p->points[k])
 				p->points[n++] = p->points[k];
