@@ -114,9 +114,6 @@ int hr_diagnosis_shared(struct hr_query *q, const struct hr_diagnosis **ret);
 const struct hr_qmount *hr__item_mounted(const struct hr_diagnosis *d, const struct hr_item *item);
 bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n);
 
-/* Makes all rows. The caller frees them, also after a failure. -ENOMEM. */
-int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret);
-
 /* The streams of one job: indexes from `first` to `end` (exclusive) in hr_query.streams. */
 struct hr_job_streams {
 	size_t first, end;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/array.h"
 #include "query/diagnosis/each.h"
 
 static const struct {
@@ -112,29 +111,6 @@ static void put_stall(struct maker *m)
 	m->stall = take(m, HR_PART_COMPUTE, HR_PART_STALL, m->stall);
 }
 
-static int add_rows(void *data, const struct hr_train_life *life, const struct hr_block *first,
-		    const uint64_t ns[HR_PART_END])
-{
-	struct hr_parts *to = data;
-
-	for (unsigned part = 0; part < HR_PART_END; part++) {
-		if (ns[part] == 0)
-			continue;
-		if (!hr_array_reserve(to->rows, to->n, to->room))
-			return -ENOMEM;
-		to->rows[to->n++] = (struct hr_parts_row){.stream = life->stream,
-							  .proc = life->proc,
-							  .step = first->step,
-							  .epoch = first->epoch,
-							  .loader = hr_block_loader(life, first),
-							  .start_ns = first->from,
-							  .ns = ns[part],
-							  .phase = first->phase,
-							  .part = (uint8_t)part};
-	}
-	return 0;
-}
-
 /* Passes the sums of the blocks from m->first until `end` to m->put. */
 static int flush(struct maker *m, const struct hr_train_life *life, int64_t end)
 {
@@ -184,15 +160,6 @@ int hr__parts_each(const struct hr_diagnosis *d, size_t number, hr_parts_put *pu
 		hr__block_parts(d, b, imported, m.ns);
 	}
 	return r < 0 ? r : flush(&m, life, life->to);
-}
-
-int hr_parts_make(const struct hr_diagnosis *d, struct hr_parts *ret)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
-		r = hr__parts_each(d, i, add_rows, ret);
-	return r;
 }
 
 static int add_sums(void *data, const struct hr_train_life *life, const struct hr_block *first,

@@ -3,12 +3,41 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "query/diagnosis/diagnosis.h"
+#include "common/array.h"
+#include "query/diagnosis/parts_internal.h"
 #include "query/tables/rows.h"
+
+/* Rows of a training process follow each other in the order of time, and add up to its time. */
+struct part_row {
+	const struct hr_train_life *life;
+	const struct hr_block *first; /* of the step or, outside steps, of the phase */
+	uint64_t ns;
+	uint8_t part;
+};
+
+struct part_rows {
+	struct part_row *list;
+	size_t n, room;
+};
+
+static int add_rows(void *data, const struct hr_train_life *life, const struct hr_block *first,
+		    const uint64_t ns[HR_PART_END])
+{
+	struct part_rows *to = data;
+
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		if (ns[part] == 0)
+			continue;
+		if (!hr_array_reserve(to->list, to->n, to->room))
+			return -ENOMEM;
+		to->list[to->n++] = (struct part_row){life, first, ns[part], (uint8_t)part};
+	}
+	return 0;
+}
 
 static int parts_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct hr_parts *parts = calloc(1, sizeof(*parts));
+	struct part_rows *parts = calloc(1, sizeof(*parts));
 	const struct hr_diagnosis *d;
 	int r;
 
@@ -17,62 +46,62 @@ static int parts_gather(struct hr_rows *rows, uint64_t want)
 	if (parts == NULL)
 		return -ENOMEM;
 	r = hr_diagnosis_shared(rows->q, &d);
-	if (r == 0)
-		r = hr_parts_make(d, parts);
+	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
+		r = hr__parts_each(d, i, add_rows, parts);
 	rows->n = parts->n;
 	return r;
 }
 
 static void parts_done(struct hr_rows *rows)
 {
-	struct hr_parts *parts = rows->data;
+	struct part_rows *parts = rows->data;
 
 	if (parts != NULL)
-		free(parts->rows);
+		free(parts->list);
 	free(parts);
 	rows->data = NULL;
 }
 
-static const struct hr_parts_row *parts_row(const struct hr_rows *rows, size_t row)
+static const struct part_row *parts_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct hr_parts *)rows->data)->rows[row];
+	return &((const struct part_rows *)rows->data)->list[row];
 }
 
 static uint64_t parts_proc(const struct hr_rows *rows, size_t row)
 {
-	return parts_row(rows, row)->proc;
+	return parts_row(rows, row)->life->proc;
 }
 
 static const struct hr_qstream *parts_stream(const struct hr_rows *rows, size_t row)
 {
-	return &rows->q->streams[parts_row(rows, row)->stream];
+	return &rows->q->streams[parts_row(rows, row)->life->stream];
 }
 
 static void parts_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct hr_parts_row *p = parts_row(rows, row);
+	const struct part_row *p = parts_row(rows, row);
 
 	switch (column) {
 	case HR_PARTS_epoch:
-		c->u = p->epoch;
-		c->null = p->epoch == HR_REGION_UNKNOWN;
+		c->u = p->first->epoch;
+		c->null = c->u == HR_REGION_UNKNOWN;
 		break;
 	case HR_PARTS_step:
-		c->u = p->step;
-		c->null = p->step == HR_REGION_UNKNOWN;
+		c->u = p->first->step;
+		c->null = c->u == HR_REGION_UNKNOWN;
 		break;
 	case HR_PARTS_loop_loader:
-		c->u = p->loader;
-		c->null = p->loader == UINT64_MAX;
+		c->u = hr_block_loader(p->life, p->first);
+		c->null = c->u == UINT64_MAX;
 		break;
 	case HR_PARTS_phase:
-		hr_cell_constant(c, hr_phase_name(p->phase));
+		hr_cell_constant(c, hr_phase_name(p->first->phase));
 		break;
 	case HR_PARTS_part:
 		hr_cell_constant(c, hr_part_name(p->part));
 		break;
 	case HR_PARTS_start_ns:
-		c->i = p->start_ns;
+		c->i = p->first->from;
 		break;
 	default:
 		c->u = p->ns;

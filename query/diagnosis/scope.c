@@ -33,17 +33,6 @@ static int add_stream(struct hr_query *q, size_t stream, struct job_time *t)
 	return 0;
 }
 
-/* Reads all streams of a job, from *stream on, and sets *stream to the next job's first stream. */
-static int add_job(const struct hr_diagnosis *d, size_t *stream, struct job_time *t)
-{
-	uint32_t job = d->jobs[*stream];
-	int r = 0;
-
-	for (; r == 0 && *stream < d->q->n_streams && d->jobs[*stream] == job; ++*stream)
-		r = add_stream(d->q, *stream, t);
-	return r;
-}
-
 /* No job lasts longer. The sum of the wall clock and this time fits into 64 bits. */
 #define SECONDS_MOST 1e9
 
@@ -63,43 +52,46 @@ static int64_t moment(const struct job_time *t, double seconds, int64_t absent)
 	       (int64_t)(fmax(-SECONDS_MOST, fmin(SECONDS_MOST, seconds)) * 1e9);
 }
 
+/*
+ * Reads when each job started and ended: the list of the caller, which has an element for each job.
+ * `scope`: stores the part of the time that it selects. -ENOMEM.
+ */
+static int read_times(const struct hr_diagnosis *d, const struct hr_scope *scope,
+		      struct hr_job_span *to)
+{
+	int r = 0;
+
+	for (size_t job = 0, i = 0; r == 0 && job < d->n_jobs; job++) {
+		struct job_time t = {0};
+
+		for (; r == 0 && i < d->q->n_streams && d->jobs[i] == job; i++)
+			r = add_stream(d->q, i, &t);
+		if (scope != NULL)
+			to[job] = (struct hr_job_span){moment(&t, scope->from, INT64_MIN),
+						       moment(&t, scope->to, INT64_MAX)};
+		else
+			to[job] = (struct hr_job_span){
+			    t.start,
+			    t.runs || t.silent || t.end == 0 ? (int64_t)d->q->now_ns : t.end};
+	}
+	return r;
+}
+
 int hr__spans_read(const struct hr_diagnosis *d, struct hr_job_span **ret)
 {
 	const struct hr_scope *scope = &d->scope;
 	struct hr_job_span *spans = malloc((d->n_jobs + 1) * sizeof(*spans));
-	int r = 0;
 
 	*ret = spans;
 	if (spans == NULL)
 		return -ENOMEM;
 	for (size_t job = 0; job < d->n_jobs; job++)
 		spans[job] = (struct hr_job_span){INT64_MIN, INT64_MAX};
-	if (isnan(scope->from) && isnan(scope->to))
-		return 0;
-	for (size_t job = 0, i = 0; r == 0 && job < d->n_jobs; job++) {
-		struct job_time t = {0};
-
-		r = add_job(d, &i, &t);
-		spans[job].from = moment(&t, scope->from, INT64_MIN);
-		spans[job].until = moment(&t, scope->to, INT64_MAX);
-	}
-	return r;
+	return isnan(scope->from) && isnan(scope->to) ? 0 : read_times(d, scope, spans);
 }
 
 int hr__job_times(const struct hr_diagnosis *d, struct hr_job_span **ret)
 {
-	struct hr_job_span *times = malloc((d->n_jobs + 1) * sizeof(*times));
-	int r = 0;
-
-	*ret = times;
-	if (times == NULL)
-		return -ENOMEM;
-	for (size_t job = 0, i = 0; r == 0 && job < d->n_jobs; job++) {
-		struct job_time t = {0};
-
-		r = add_job(d, &i, &t);
-		times[job].from = t.start;
-		times[job].until = t.runs || t.silent || t.end == 0 ? (int64_t)d->q->now_ns : t.end;
-	}
-	return r;
+	*ret = malloc((d->n_jobs + 1) * sizeof(**ret));
+	return *ret != NULL ? read_times(d, NULL, *ret) : -ENOMEM;
 }

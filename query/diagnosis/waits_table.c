@@ -1,10 +1,156 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table `waits`: the reasons of each wait for a batch. */
+/*
+ * The table `waits`: what each wait for a batch was spent on, and which worker it waited for. Also
+ * the longest wait of each training process.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "query/diagnosis/wait_rows.h"
+#include "common/array.h"
+#include "query/diagnosis/each.h"
+#include "query/diagnosis/parts_internal.h"
 #include "query/tables/rows.h"
+
+static bool costs(const struct hr_block *b)
+{
+	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
+}
+
+/* Returns the wait that contains the block; NULL: its wait began within another wait. */
+static const struct hr_wait *wait_of(const struct hr_train_life *life, const struct hr_block *b)
+{
+	const struct hr_loop *l = b->loop != HR_NO_LOOP ? &life->loops[b->loop] : NULL;
+	size_t n = l != NULL ? hr_array_search(i, l->n, l->waits[i].from <= b->from) : 0;
+
+	return n > 0 && b->from < l->waits[n - 1].to ? &l->waits[n - 1] : NULL;
+}
+
+/* ---- the longest wait ---- */
+
+static int find_longest(void *data, size_t i)
+{
+	struct hr_diagnosis *d = data;
+	const struct hr_train_life *life = &d->lives.list[i];
+	struct hr_longest_wait *longest = &d->longest[i];
+
+	for (size_t k = 0; k < life->n; k++) {
+		const struct hr_block *b = &life->blocks[k];
+		const struct hr_wait *whole = costs(b) ? wait_of(life, b) : NULL;
+		struct hr_longest_wait wait = {whole != NULL ? whole->from : b->from,
+					       whole != NULL ? whole->to : b->to};
+
+		if (costs(b) && hr_longest_ns(&wait) > hr_longest_ns(longest))
+			*longest = wait;
+	}
+	return 0;
+}
+
+int hr__longest_waits_find(struct hr_diagnosis *d)
+{
+	d->longest = calloc(d->lives.n + 1, sizeof(*d->longest));
+	if (d->longest == NULL)
+		return -ENOMEM;
+	return hr__each(d->q->threads, d->lives.n, find_longest, d);
+}
+
+const struct hr_train_life *hr__longest_waiter(const struct hr_diagnosis *d, uint32_t job)
+{
+	const struct hr_longest_wait *most = NULL;
+
+	for (size_t i = 0; i < d->lives.n; i++) {
+		const struct hr_longest_wait *l = &d->longest[i];
+		int64_t more = hr_longest_ns(l) - (most != NULL ? hr_longest_ns(most) : 0);
+
+		if (d->jobs[d->lives.list[i].stream] != job)
+			continue;
+		if (more > 0 || (more == 0 && most != NULL && l->from < most->from))
+			most = l;
+	}
+	return most != NULL ? &d->lives.list[most - d->longest] : NULL;
+}
+
+/* ---- rows ---- */
+
+/*
+ * A wait is cut into pieces where the worker of its batch begins or ends a batch. A row has the
+ * time of one part (parts.def) of one piece. The rows of a piece follow each other, and add up to
+ * the piece.
+ */
+struct wait_row {
+	const struct hr_train_life *life;
+	const struct hr_block *piece;
+	int64_t from, to; /* start and end of the wait */
+	uint64_t batch;	  /* UINT64_MAX: none, or unknown */
+	/* the process that makes a batch during the piece; 0: none, or unknown */
+	uint64_t maker;
+	uint32_t maker_tid;
+	uint8_t part;
+	uint64_t ns;
+};
+
+struct wait_rows {
+	struct wait_row *rows;
+	size_t n, room;
+};
+
+static void find_maker(const struct hr_diagnosis *d, struct wait_row *row)
+{
+	uint32_t worker;
+
+	if (row->piece->kind == HR_BLOCK_UNKNOWN) {
+		row->maker = row->life->proc;
+		row->maker_tid = row->life->tid;
+	}
+	if (row->piece->kind != HR_BLOCK_FETCH)
+		return;
+	worker = d->lives.fetches[row->piece->fetch].worker;
+	row->maker = worker != HR_NO_FETCH ? d->lives.workers[worker].proc : row->life->proc;
+	row->maker_tid = worker != HR_NO_FETCH ? d->lives.workers[worker].tid : row->life->tid;
+}
+
+static int add_piece(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		     const struct hr_block *b, struct wait_rows *to)
+{
+	const struct hr_wait *wait = wait_of(life, b);
+	struct wait_row row = {.life = life,
+			       .piece = b,
+			       .from = wait != NULL ? wait->from : b->from,
+			       .to = wait != NULL ? wait->to : b->to,
+			       .batch = wait != NULL ? wait->batch : UINT64_MAX};
+	double parts[HR_PART_END] = {0};
+	uint64_t ns[HR_PART_END];
+
+	find_maker(d, &row);
+	hr__block_parts(d, b, INT64_MIN, parts);
+	hr__whole_ns(parts, (uint64_t)(b->to - b->from), ns);
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		if (ns[part] == 0)
+			continue;
+		if (!hr_array_reserve(to->rows, to->n, to->room))
+			return -ENOMEM;
+		row.part = (uint8_t)part;
+		row.ns = ns[part];
+		to->rows[to->n++] = row;
+	}
+	return 0;
+}
+
+static int add_pieces(const struct hr_diagnosis *d, const struct hr_train_life *life,
+		      const struct hr_longest_wait *within, struct wait_rows *to)
+{
+	int r = 0;
+
+	for (size_t k = 0; r == 0 && k < life->n; k++) {
+		const struct hr_block *b = &life->blocks[k];
+
+		if ((costs(b) || b->kind == HR_BLOCK_HIDDEN) && b->from >= within->from &&
+		    b->to <= within->to)
+			r = add_piece(d, life, b, to);
+	}
+	return r;
+}
+
+/* ---- the table ---- */
 
 static const char *const parameters[] = {"longest", NULL};
 
@@ -17,7 +163,8 @@ static const char *waits_check(const char *const *p)
 
 static int waits_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct hr_wait_rows *waits = calloc(1, sizeof(*waits));
+	static const struct hr_longest_wait any = {INT64_MIN, INT64_MAX};
+	struct wait_rows *waits = calloc(1, sizeof(*waits));
 	const struct hr_diagnosis *d;
 	bool longest;
 	int r;
@@ -28,15 +175,21 @@ static int waits_gather(struct hr_rows *rows, uint64_t want)
 		return -ENOMEM;
 	longest = rows->parameters[0] != NULL && strcmp(rows->parameters[0], "true") == 0;
 	r = hr_diagnosis_shared(rows->q, &d);
-	if (r == 0)
-		r = longest ? hr_wait_rows_longest(d, waits) : hr_wait_rows_make(d, waits);
+	for (size_t i = 0; r == 0 && !longest && i < d->lives.n; i++)
+		r = add_pieces(d, &d->lives.list[i], &any, waits);
+	for (uint32_t job = 0; r == 0 && longest && job < d->n_jobs; job++) {
+		const struct hr_train_life *life = hr__longest_waiter(d, job);
+
+		if (life != NULL)
+			r = add_pieces(d, life, &d->longest[life - d->lives.list], waits);
+	}
 	rows->n = waits->n;
 	return r;
 }
 
 static void waits_done(struct hr_rows *rows)
 {
-	struct hr_wait_rows *waits = rows->data;
+	struct wait_rows *waits = rows->data;
 
 	if (waits != NULL)
 		free(waits->rows);
@@ -44,9 +197,9 @@ static void waits_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static const struct hr_wait_row *waits_row(const struct hr_rows *rows, size_t row)
+static const struct wait_row *waits_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct hr_wait_rows *)rows->data)->rows[row];
+	return &((const struct wait_rows *)rows->data)->rows[row];
 }
 
 static uint64_t waits_proc(const struct hr_rows *rows, size_t row)
@@ -67,7 +220,7 @@ static void cell_or_null(struct hr_cell *c, uint64_t value, uint64_t none)
 
 static void waits_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct hr_wait_row *w = waits_row(rows, row);
+	const struct wait_row *w = waits_row(rows, row);
 
 	switch (column) {
 	case HR_WAITS_epoch:
