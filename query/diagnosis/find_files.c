@@ -40,7 +40,6 @@ static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
 	to->read_s += (double)item->read_ns / 1e9;
 	to->metadata_s += (double)item->metadata_ns / 1e9;
 	to->waited_s += (double)item->waited_ns / 1e9;
-	to->own_s += (double)item->own_ns / 1e9;
 	to->syncs += (double)item->own_syncs;
 	if (to->slowest == NULL || item->waited_ns > to->slowest->waited_ns)
 		to->slowest = item;

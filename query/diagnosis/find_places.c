@@ -18,11 +18,6 @@
 #define FILES_MIN      3u
 #define OPERATIONS_MIN 2
 
-static double share_of(const struct hr_job_files *files, double waited)
-{
-	return files->waited_s > 0 ? fmin(1, waited / files->waited_s) : 0;
-}
-
 static void take_io(struct hr_job_waits *w, double share)
 {
 	w->read *= 1 - share;
@@ -31,32 +26,49 @@ static void take_io(struct hr_job_waits *w, double share)
 
 /* ---- one file, or one mount ---- */
 
+struct slow {
+	double share;	    /* of the waits for files */
+	double own, others; /* what an operation takes, and one on other files */
+};
+
+/*
+ * Compares a file or mount with all other files: `waited`, `used` and `operations` are its waits,
+ * the time of its operations, and their number. False: it is not slow.
+ */
+static bool compare(const struct hr_job_files *f, double waited, double used, double operations,
+		    struct slow *ret)
+{
+	ret->share = f->waited_s > 0 ? fmin(1, waited / f->waited_s) : 0;
+	ret->own = hr__per_operation(used, operations);
+	ret->others = hr__per_operation(f->read_s + f->metadata_s - used,
+					(double)f->operations - operations);
+	return ret->share >= MOST && ret->own >= SLOW_FACTOR * ret->others;
+}
+
 static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 		      const struct hr_job_files *f)
 {
 	const struct hr_item *s = f->slowest;
-	double share, own, others, n = s != NULL ? (double)(s->reads + s->opens + s->examined) : 0;
+	double n = s != NULL ? (double)(s->reads + s->opens + s->examined) : 0;
 	struct hr_finding *found;
+	struct slow slow;
 
-	if (s == NULL || f->read_files < FILES_MIN || n < OPERATIONS_MIN)
+	if (s == NULL || f->read_files < FILES_MIN || n < OPERATIONS_MIN ||
+	    !compare(f, (double)s->waited_ns / 1e9, (double)(s->read_ns + s->metadata_ns) / 1e9, n,
+		     &slow))
 		return;
-	share = share_of(f, (double)s->waited_ns / 1e9);
-	own = hr__per_operation((double)(s->read_ns + s->metadata_ns) / 1e9, n);
-	others = hr__per_operation(f->read_s + f->metadata_s - own * n, (double)f->operations - n);
-	if (share < MOST || own < SLOW_FACTOR * others)
-		return;
-	found = hr__finding_add(j, HR_FOUND_SLOW_FILE, share * hr_job_waits_io(w));
+	found = hr__finding_add(j, HR_FOUND_SLOW_FILE, slow.share * hr_job_waits_io(w));
 	if (found == NULL)
 		return;
 	found->object = hr__item_path(j, s);
 	found->mount = hr__item_mount(j, s);
 	found->evidence = hr__finding_text(
 	    j, "an operation on this file takes %s; on the %s other files that were read, %s",
-	    hr__seconds(own).s, hr__number((double)(f->read_files - (s->bytes > 0))).s,
-	    hr__seconds(others).s);
+	    hr__seconds(slow.own).s, hr__number((double)(f->read_files - (s->bytes > 0))).s,
+	    hr__seconds(slow.others).s);
 	hr__avoid(j, found, 1 << HR_USUAL_WORKERS,
 		  "more workers: only the worker that reads this file is slow");
-	take_io(w, share);
+	take_io(w, slow.share);
 }
 
 /* Returns the mount with most files, other than `slow`. */
@@ -75,31 +87,26 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 		       const struct hr_job_files *f)
 {
 	const struct hr_job_mount *m = f->slowest_mount;
-	double share, own, others;
 	struct hr_finding *found;
+	struct slow slow;
 
-	if (m == NULL || f->operations <= m->operations)
-		return;
-	share = share_of(f, m->waited_s);
-	own = hr__per_operation(m->read_s + m->metadata_s, (double)m->operations);
-	others = hr__per_operation(f->read_s + f->metadata_s - m->read_s - m->metadata_s,
-				   (double)(f->operations - m->operations));
-	if (share < MOST || own < SLOW_FACTOR * others ||
+	if (m == NULL || f->operations <= m->operations ||
+	    !compare(f, m->waited_s, m->read_s + m->metadata_s, (double)m->operations, &slow) ||
 	    m->read_files > MOUNT_PERCENT * f->read_files / 100)
 		return;
-	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, share * hr_job_waits_io(w));
+	found = hr__finding_add(j, HR_FOUND_SLOW_MOUNT, slow.share * hr_job_waits_io(w));
 	if (found == NULL)
 		return;
 	found->object = hr__files_folder(j, f->slowest, HR_ITEM_WAITED);
 	found->mount = m->path;
 	found->evidence = hr__finding_text(
 	    j, "an operation on the %s files of this mount takes %s; on other files, %s",
-	    hr__number((double)m->files).s, hr__seconds(own).s, hr__seconds(others).s);
+	    hr__number((double)m->files).s, hr__seconds(slow.own).s, hr__seconds(slow.others).s);
 	found->action =
 	    hr__finding_text(j, "copy the files of %s to the storage of the other files (%s)",
 			     m->path, other_mount(f, m));
 	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");
-	take_io(w, share);
+	take_io(w, slow.share);
 }
 
 /* ---- the first pass ---- */

@@ -259,6 +259,14 @@ static const char *other_users(const struct hr_training_job *j, const struct hr_
 	return "; other programs used these cores, too";
 }
 
+static const char *making_text(struct hr_training_job *j, const struct hr_job_waits *w)
+{
+	return hr__finding_text(j,
+				"during the waits, %s computed for %.0f %% of the time, and waited "
+				"for a core for %.0f %%",
+				maker(j), 100 * w->cpu / w->all, 100 * w->core / w->all);
+}
+
 /* The settings of a loader that is not a DataLoader are unknown, so nothing can be predicted. */
 static void find_computing_other(struct hr_training_job *j, const struct hr_job_waits *w)
 {
@@ -270,10 +278,7 @@ static void find_computing_other(struct hr_training_job *j, const struct hr_job_
 
 	if (f == NULL)
 		return;
-	f->evidence = hr__finding_text(j,
-				       "during the waits, %s computed for %.0f %% of the time, "
-				       "and waited for a core for %.0f %%",
-				       maker(j), 100 * w->cpu / w->all, 100 * w->core / w->all);
+	f->evidence = making_text(j, w);
 	f->action = cause == HR_FOUND_NO_WORKERS
 			? "make the batches in other processes (for example the workers of a "
 			  "DataLoader), or in less time"
@@ -296,13 +301,11 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 
 	if (f == NULL)
 		return;
-	f->evidence = hr__finding_text(
-	    j,
-	    "%u worker%s on %g core%s%s; during the waits, %s computed for %.0f %% "
-	    "of the time, and waited for a core for %.0f %%%s",
-	    j->workers, j->workers == 1 ? "" : "s", j->cores, j->cores == 1 ? "" : "s",
-	    j->quota > 0 ? " (a CPU quota)" : "", maker(j), 100 * w->cpu / w->all,
-	    100 * w->core / w->all, other_users(j, w, others));
+	f->evidence = hr__finding_text(j, "%u worker%s on %g core%s%s; %s%s", j->workers,
+				       j->workers == 1 ? "" : "s", j->cores,
+				       j->cores == 1 ? "" : "s",
+				       j->quota > 0 ? " (a CPU quota)" : "", making_text(j, w),
+				       other_users(j, w, others));
 	if (disturbed) {
 		f->evidence = hr__finding_text(j,
 					       "the job keeps at most %.1f of %g cores busy, but "

@@ -199,7 +199,7 @@ struct hr_job_files {
 	/* Files of which the highest offset that was read is known, its sum, and bytes read of them. */
 	size_t sized_files;
 	uint64_t extent, sized_bytes;
-	double read_s, metadata_s, waited_s, own_s;
+	double read_s, metadata_s, waited_s;
 	double syncs;			/* number of fsync and related calls of training threads */
 	const struct hr_item *slowest;	/* the file with most waited_ns; NULL: none */
 	const struct hr_item *own;	/* the file with most own_ns; NULL: none */

@@ -2,6 +2,7 @@
 /* The table `findings`: the causes of lost time of each job. */
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "query/diagnosis/findings.h"
@@ -96,6 +97,13 @@ static uint64_t number_of(const struct hr_rows *rows, size_t row)
 	return number;
 }
 
+static const size_t texts[] = {
+#define TEXT(name) [HR_FINDINGS_##name] = offsetof(struct hr_finding, name)
+    TEXT(meaning), TEXT(whose),	   TEXT(object), TEXT(mount),
+    TEXT(place),   TEXT(evidence), TEXT(action), TEXT(avoid)
+#undef TEXT
+};
+
 static void findings_cell(const struct hr_rows *rows, size_t row, unsigned column,
 			  struct hr_cell *c)
 {
@@ -114,34 +122,13 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 	case HR_FINDINGS_wall_ns:
 		c->i = (int64_t)(f->wall * 1e9);
 		break;
-	case HR_FINDINGS_meaning:
-		hr_cell_constant(c, f->meaning);
-		break;
 	case HR_FINDINGS_rank:
 		c->i = f->rank;
 		c->null = f->rank < 0;
 		break;
-	case HR_FINDINGS_whose:
-		hr_cell_constant(c, f->whose);
-		break;
-	case HR_FINDINGS_object:
-		hr_cell_constant(c, f->object);
-		break;
-	case HR_FINDINGS_mount:
-		hr_cell_constant(c, f->mount);
-		break;
-	case HR_FINDINGS_place:
-		hr_cell_constant(c, f->place);
-		break;
 	case HR_FINDINGS_worker:
 		c->i = f->worker;
 		c->null = f->worker < 0;
-		break;
-	case HR_FINDINGS_evidence:
-		hr_cell_constant(c, f->evidence);
-		break;
-	case HR_FINDINGS_action:
-		hr_cell_constant(c, f->action);
 		break;
 	case HR_FINDINGS_gain_low_ns:
 		c->i = (int64_t)(f->gain_low * 1e9);
@@ -158,7 +145,7 @@ static void findings_cell(const struct hr_rows *rows, size_t row, unsigned colum
 		c->i = hr_finding_is_wait(f->cause);
 		break;
 	default:
-		hr_cell_constant(c, f->avoid);
+		hr_cell_constant(c, *(const char *const *)((const char *)f + texts[column]));
 	}
 }
 

@@ -84,7 +84,6 @@ struct hr_fetch {
 		};
 	};
 	uint64_t batch;	 /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
-	uint64_t loader; /* UINT64_MAX: unknown */
 	uint64_t cpu_ns; /* CPU time of the thread that made the batch; UINT64_MAX: unknown */
 	uint64_t major_faults, core_wait_ns;
 	uint64_t sleep_ns, network_ns,
