@@ -99,9 +99,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	f = hr__finding_add(j, HR_FOUND_SLOW_RANK, most / (double)j->lives);
 	if (f == NULL)
 		return;
-	f->rank = d->lives.list[slowest].rank;
-	f->whose = hr__finding_text(j, "rank %d on %s", f->rank,
-				    d->q->streams[d->lives.list[slowest].stream].s->node);
+	hr__finding_rank(j, f, slowest);
 	f->evidence = hr__finding_text(
 	    j,
 	    "rank %d computes for %s in each step, the other ranks for %s%s; in %s of %s steps, "

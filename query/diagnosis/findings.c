@@ -154,15 +154,15 @@ static void make_job(struct hr_training_job *j, const struct hr_diagnosis *d, si
 				      .end_fetch = end->fetch,
 				      .first_item = first->item,
 				      .end_item = end->item};
-	for (size_t i = j->first; i < j->end; i++)
-		if (hr__job_has(j, i))
-			add_life(j, &d->lives.list[i]);
+	for (size_t i = j->first; i < j->end; i++) {
+		if (!hr__job_has(j, i))
+			continue;
+		add_life(j, &d->lives.list[i]);
+		add_used(j, i);
+	}
 	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
 			add_parts(j, i);
-	for (size_t i = j->first; i < j->end; i++)
-		if (hr__job_has(j, i))
-			add_used(j, i);
 	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
 		if (hr__job_made(j, &d->lives.fetches[i]))
 			j->used += (d->spent[i].cpu + d->spent[i].cached) / 1e9;
@@ -247,31 +247,33 @@ static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cau
 	return ns;
 }
 
+void hr__finding_rank(struct hr_training_job *j, struct hr_finding *f, size_t life)
+{
+	const struct hr_train_life *l = &j->d->lives.list[life];
+
+	f->rank = l->rank;
+	f->whose =
+	    hr__finding_text(j, "rank %d on %s", l->rank, j->d->q->streams[l->stream].s->node);
+}
+
 /* Names the rank that caused most of a loss. */
 static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 {
-	const struct hr_diagnosis *d = j->d;
-	const struct hr_train_life *most = NULL;
 	double loss = 0, all = 0;
+	size_t most = j->first;
 
 	for (size_t i = j->first; i < j->end; i++) {
-		double ns;
+		double ns = hr__job_has(j, i) ? loss_of(j, f->cause, i) : 0;
 
-		if (!hr__job_has(j, i))
-			continue;
-		ns = loss_of(j, f->cause, i);
 		all += ns;
 		if (ns <= loss)
 			continue;
 		loss = ns;
-		most = &d->lives.list[i];
+		most = i;
 	}
-	if (most == NULL || most->rank < 0 || loss < RANK_SHARE * all ||
-	    RANK_FACTOR * (all - loss) > loss * (double)(j->lives - 1))
-		return;
-	f->rank = most->rank;
-	f->whose =
-	    hr__finding_text(j, "rank %d on %s", most->rank, d->q->streams[most->stream].s->node);
+	if (loss > 0 && j->d->lives.list[most].rank >= 0 && loss >= RANK_SHARE * all &&
+	    RANK_FACTOR * (all - loss) <= loss * (double)(j->lives - 1))
+		hr__finding_rank(j, f, most);
 }
 
 static int by_loss(const void *a, const void *b)

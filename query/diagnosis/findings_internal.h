@@ -147,6 +147,9 @@ void hr__job_replay_done(struct hr_training_job *j);
 struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
 				   double lost);
 
+/* Sets the rank of a finding to that of the training process with this index in d->lives.list. */
+void hr__finding_rank(struct hr_training_job *j, struct hr_finding *f, size_t life);
+
 /* Formats a text in the query's pool. Returns NULL and sets j->error if memory is short. */
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
