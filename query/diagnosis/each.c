@@ -4,29 +4,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct run {
-	void (*run)(void *data);
-	void *data;
-};
-
-static void *thread_main(void *data)
-{
-	const struct run *r = data;
-
-	r->run(r->data);
-	return NULL;
-}
-
-void hr__threads_run(unsigned threads, void (*run)(void *data), void *data)
+void hr__threads_run(unsigned threads, void *(*run)(void *data), void *data)
 {
 	pthread_t others[HR_EACH_THREADS_MAX];
-	struct run r = {run, data};
 	unsigned n = 0;
 
 	while (n + 1 < threads && n < HR_EACH_THREADS_MAX &&
-	       pthread_create(&others[n], NULL, thread_main, &r) == 0)
+	       pthread_create(&others[n], NULL, run, data) == 0)
 		n++;
-	run(data);
+	(void)run(data);
 	while (n > 0)
 		pthread_join(others[--n], NULL);
 }
@@ -39,7 +25,7 @@ struct each_run {
 	_Atomic int error;
 };
 
-static void each_main(void *data)
+static void *each_main(void *data)
 {
 	struct each_run *e = data;
 	size_t i;
@@ -50,6 +36,7 @@ static void each_main(void *data)
 		if (r < 0)
 			atomic_compare_exchange_strong(&e->error, &none, r);
 	}
+	return NULL;
 }
 
 int hr__each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data)

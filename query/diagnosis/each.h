@@ -12,7 +12,10 @@
  */
 int hr__each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data);
 
-/* Calls run(data) in up to `threads` threads at the same time, one of which is the caller. */
-void hr__threads_run(unsigned threads, void (*run)(void *data), void *data);
+/*
+ * Calls run(data) in up to `threads` threads at the same time, one of which is the caller. Ignores
+ * its results.
+ */
+void hr__threads_run(unsigned threads, void *(*run)(void *data), void *data);
 
 #endif

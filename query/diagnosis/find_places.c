@@ -5,7 +5,7 @@
 
 /*
  * An operation on a slow file or mount, or in the first pass, takes this many times as long as
- * others. Chosen, not measured: files of one mount differ by less.
+ * others. Chosen, not measured: it assumes that files of one mount differ by less.
  */
 #define SLOW_FACTOR 4.0
 #define MOST	    0.5 /* such a cause has at least this share of the waits for files */

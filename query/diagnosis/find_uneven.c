@@ -10,7 +10,7 @@
 
 /*
  * The median batch of a slow worker takes this many times as long as that of other workers. Chosen,
- * not measured: workers with equal work differ by less. BATCHES_MIN: for a median.
+ * not measured: it assumes that workers with equal work differ by less. BATCHES_MIN: for a median.
  */
 #define SLOW_FACTOR 2.5
 #define BATCHES_MIN 3u

@@ -502,7 +502,7 @@ static const char *fault_text(struct hr_training_job *j)
 	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
 		if (!hr__job_made(j, &j->d->lives.fetches[i]))
 			continue;
-		faults += (double)j->d->lives.fetches[i].major_faults;
+		faults += (double)j->d->lives.fetches[i].used.major_faults;
 		ns += j->d->spent[i].fault;
 	}
 	return hr__finding_text(j,

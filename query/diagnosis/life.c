@@ -93,12 +93,7 @@ int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t wo
 						       .placed = m->from,
 						       .worker = worker,
 						       .batch = m->batch,
-						       .cpu_ns = m->cpu_ns,
-						       .major_faults = m->major_faults,
-						       .core_wait_ns = m->core_wait_ns,
-						       .sleep_ns = m->sleep_ns,
-						       .network_ns = m->network_ns,
-						       .lock_ns = m->lock_ns};
+						       .used = m->used};
 	return 0;
 }
 
@@ -137,14 +132,6 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 
 /* ---- lives ---- */
 
-static bool is_block(const struct hr_mark *m)
-{
-	return m->kind == HR_REGION_INPUT_WAIT || m->kind == HR_REGION_OPTIMIZER ||
-	       m->kind == HR_REGION_CHECKPOINT || m->kind == HR_REGION_RESTORE ||
-	       m->kind == HR_MARK_CREATES || m->kind == HR_MARK_BACKWARD ||
-	       m->kind == HR_MARK_COLLECTIVE;
-}
-
 /* Returns the thread with most waits, steps, epochs and optimizer steps; 0: none. */
 static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 {
@@ -171,6 +158,7 @@ static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 	return threads[best].tid;
 }
 
+/* Returns the kind of block that a region becomes; HR_BLOCK_GAP: none. */
 static enum hr_block_kind block_kind(const struct hr_mark *m)
 {
 	switch (m->kind) {
@@ -186,8 +174,10 @@ static enum hr_block_kind block_kind(const struct hr_mark *m)
 		return HR_BLOCK_BACKWARD;
 	case HR_MARK_COLLECTIVE:
 		return HR_BLOCK_COLLECTIVE;
-	default:
+	case HR_MARK_CREATES:
 		return HR_BLOCK_CREATE;
+	default:
+		return HR_BLOCK_GAP;
 	}
 }
 
@@ -207,13 +197,14 @@ static int add_added(struct hr_life_reader *r, struct hr_added added)
  */
 static int add_faults(struct hr_life_reader *r, const struct hr_mark *m)
 {
-	uint64_t known = m->cpu_ns + m->core_wait_ns + m->sleep_ns + m->network_ns + m->lock_ns;
+	const struct hr_used *u = &m->used;
+	uint64_t known = u->cpu_ns + u->core_wait_ns + u->sleep_ns + u->network_ns + u->lock_ns;
 
-	if (m->major_faults == 0 || m->cpu_ns == HR_UNKNOWN || known >= m->since_ns)
+	if (u->major_faults == 0 || u->cpu_ns == HR_UNKNOWN || known >= m->since_ns)
 		return 0;
 	return add_added(r, (struct hr_added){.at = m->from,
 					      .ns = m->since_ns - known,
-					      .most = m->major_faults * HR_FAULT_NS,
+					      .most = u->major_faults * HR_FAULT_NS,
 					      .kind = HR_BLOCK_GAP});
 }
 
@@ -237,14 +228,15 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 
 	for (size_t i = 0; error == 0 && i < n; i++) {
 		struct hr_mark m = marks[i];
+		enum hr_block_kind kind = block_kind(&m);
 
-		if (m.tid != r->life->tid || !is_block(&m))
+		if (m.tid != r->life->tid || kind == HR_BLOCK_GAP)
 			continue;
 		if (m.added) {
 			error = add_added(r, (struct hr_added){.at = m.from,
 							       .ns = (uint64_t)(m.to - m.from),
 							       .most = UINT64_MAX,
-							       .kind = (uint8_t)block_kind(&m)});
+							       .kind = (uint8_t)kind});
 			continue;
 		}
 		if (m.kind == HR_REGION_OPTIMIZER)
@@ -262,7 +254,7 @@ static int add_blocks(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		if (error == 0 && m.kind == HR_REGION_INPUT_WAIT)
 			error = hr__wait_add(r, &m);
 		else if (error == 0)
-			error = hr__block_add_own(r, block_kind(&m), m.from, m.to, HR_NO_FETCH);
+			error = hr__block_add_own(r, kind, m.from, m.to, HR_NO_FETCH);
 		from = m.to;
 	}
 	return error < 0 ? error : add_between(r, from, r->life->to, wait_to);

@@ -70,6 +70,12 @@ struct hr_block {
 	uint8_t phase; /* enum hr_phase */
 };
 
+/* What a thread used during a region, and its waits: see proto/args.def. */
+struct hr_used {
+	uint64_t cpu_ns; /* UINT64_MAX: unknown */
+	uint64_t major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
+};
+
 /* The making of a batch by a worker or, without workers, by the training thread in its wait. */
 struct hr_fetch {
 	int64_t from, to;
@@ -84,10 +90,7 @@ struct hr_fetch {
 		};
 	};
 	uint64_t batch;	 /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
-	uint64_t cpu_ns; /* CPU time of the thread that made the batch; UINT64_MAX: unknown */
-	uint64_t major_faults, core_wait_ns;
-	uint64_t sleep_ns, network_ns,
-	    lock_ns; /* the thread slept, or waited for a socket or a lock */
+	struct hr_used used; /* by the thread that made the batch */
 };
 
 struct hr_worker {

@@ -19,8 +19,8 @@ struct hr_mark {
 	uint64_t batch_size;	/* wait: samples in a batch; else HR_UNKNOWN */
 	/* Wait: added to between_cpu_ns, between_ns and others_cpu_ns of struct hr_loop. */
 	uint64_t before_cpu_ns, before_ns, others_cpu_ns;
-	/* Times in a wait or fetch, or in the last since_ns of an optimizer's step. */
-	uint64_t cpu_ns, major_faults, core_wait_ns, sleep_ns, network_ns, lock_ns;
+	/* In a wait or fetch, or in the last since_ns of an optimizer's step. */
+	struct hr_used used;
 	/* HR_MARK_BUSY: the share of the last since_ns in which the accelerator was busy. */
 	uint64_t since_ns, busy_percent;
 	/* Wait: until this time it cost nothing, because the accelerator worked. */

@@ -55,8 +55,8 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 					    .batch = m->end ? UINT64_MAX : m->batch};
 	l->to = m->to;
 	l->hidden_ns += (uint64_t)(m->hidden_to - m->from);
-	if (m->cpu_ns != HR_UNKNOWN && !m->end) {
-		l->wait_cpu_ns += m->cpu_ns;
+	if (m->used.cpu_ns != HR_UNKNOWN && !m->end) {
+		l->wait_cpu_ns += m->used.cpu_ns;
 		l->cpu_waits++;
 	}
 	if (l->n > 1) { /* the time before the first wait is not part of the loop */

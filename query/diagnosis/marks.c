@@ -35,12 +35,12 @@ static const struct member numbers[] = {
     MEMBER(BEFORE_CPU_NS, before_cpu_ns, 0),
     MEMBER(BEFORE_NS, before_ns, 0),
     MEMBER(OTHERS_CPU_NS, others_cpu_ns, 0),
-    MEMBER(CPU_NS, cpu_ns, HR_UNKNOWN),
-    MEMBER(MAJOR_FAULTS, major_faults, 0),
-    MEMBER(CORE_WAIT_NS, core_wait_ns, 0),
-    MEMBER(SLEEP_NS, sleep_ns, 0),
-    MEMBER(NETWORK_NS, network_ns, 0),
-    MEMBER(LOCK_NS, lock_ns, 0),
+    MEMBER(CPU_NS, used.cpu_ns, HR_UNKNOWN),
+    MEMBER(MAJOR_FAULTS, used.major_faults, 0),
+    MEMBER(CORE_WAIT_NS, used.core_wait_ns, 0),
+    MEMBER(SLEEP_NS, used.sleep_ns, 0),
+    MEMBER(NETWORK_NS, used.network_ns, 0),
+    MEMBER(LOCK_NS, used.lock_ns, 0),
     MEMBER(SINCE_NS, since_ns, 0),
     MEMBER(BUSY_PERCENT, busy_percent, HR_UNKNOWN),
     MEMBER(WORKERS, workers, HR_UNKNOWN),
@@ -142,7 +142,7 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 		return HR_MARK_COLLECTIVE;
 	if (is_text(m, g->domain, "torch") && is_text(m, g->name, "backward"))
 		return HR_MARK_BACKWARD;
-	/* A loader's wait within another wait is recorded as a range; headrace's have no category. */
+	/* A loader's wait within another wait is recorded as a range, without a category. */
 	if (g->args > 0 && g->category == 0 && is_of_loader(&m->texts[g->args - 1]))
 		return HR_REGION_INPUT_WAIT;
 	return HR_REGION_RANGE;

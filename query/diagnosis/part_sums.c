@@ -193,7 +193,7 @@ static int merge(struct part_sums *to, const struct own_sums *own)
 	return r;
 }
 
-static void add_lives(void *data)
+static void *add_lives(void *data)
 {
 	struct part_sums *s = data;
 	struct own_sums own = {.of = s};
@@ -210,6 +210,7 @@ static void add_lives(void *data)
 	free(own.steps.list);
 	free(own.steps.slots);
 	free(own.processes.list);
+	return NULL;
 }
 
 /* ---- the table ---- */

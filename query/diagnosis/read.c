@@ -214,7 +214,7 @@ static int leave_part(struct parts_reading *r, struct hr_scan_worker *w, struct 
 	return error == 0 && last ? end_part(p) : error;
 }
 
-static void read_some(void *data)
+static void *read_some(void *data)
 {
 	struct parts_reading *r = data;
 	struct hr_life_reader reader = {.q = r->d->q, .scope = &r->d->scope};
@@ -243,6 +243,7 @@ static void read_some(void *data)
 		r->error = hr__samples_merge(&r->samples, &worker.samples);
 	pthread_mutex_unlock(&r->lock);
 	hr__scan_worker_done(&worker);
+	return NULL;
 }
 
 /* ---- all streams together ---- */

@@ -29,29 +29,29 @@ static void share(struct hr_diagnosis *d, size_t first, size_t n)
 		s->ns = (double)(f->to - f->from);
 		s->io = fmin((double)f->io_ns, s->ns);
 		s->cached = (double)f->cached_ns;
-		if (f->cpu_ns == UINT64_MAX) {
+		if (f->used.cpu_ns == UINT64_MAX) {
 			s->unknown = s->ns - s->io;
 			continue;
 		}
-		cpu = (double)f->cpu_ns - s->cached;
+		cpu = (double)f->used.cpu_ns - s->cached;
 		s->cpu = cpu > 0 ? fmin(cpu, s->ns - s->io) : 0;
 		left += s->ns - s->io - s->cpu;
-		core_wait += (double)f->core_wait_ns;
+		core_wait += (double)f->used.core_wait_ns;
 		io += s->io;
 	}
 	io_core = io > 0 && core_wait > left ? fmin(1, (core_wait - left) / io) : 0;
 	for (size_t i = first; i < first + n; i++) {
+		const struct hr_used *used = &d->lives.fetches[i].used;
 		struct hr_spent *s = &d->spent[i];
 		double idle = s->ns - s->io - s->cpu - s->unknown;
 
 		s->io_core = s->unknown > 0 ? 0 : s->io * io_core;
 		s->core = left > 0 ? idle * fmin(1, core_wait / left) : 0;
-		s->fault =
-		    fmin(idle - s->core, (double)(d->lives.fetches[i].major_faults * HR_FAULT_NS));
+		s->fault = fmin(idle - s->core, (double)(used->major_faults * HR_FAULT_NS));
 		s->asleep = idle - s->core - s->fault;
-		take(s, &s->network, (double)d->lives.fetches[i].network_ns);
-		take(s, &s->lock, (double)d->lives.fetches[i].lock_ns);
-		take(s, &s->sleep, (double)d->lives.fetches[i].sleep_ns);
+		take(s, &s->network, (double)used->network_ns);
+		take(s, &s->lock, (double)used->lock_ns);
+		take(s, &s->sleep, (double)used->sleep_ns);
 	}
 }
 

@@ -170,7 +170,7 @@ int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
 
 	/* Without workers, the thread makes the batch in its wait. */
 	if (made == HR_NO_FETCH && !wait->end &&
-	    (wait->workers == 0 || (wait->own && wait->cpu_ns != HR_UNKNOWN)) &&
+	    (wait->workers == 0 || (wait->own && wait->used.cpu_ns != HR_UNKNOWN)) &&
 	    hr__fetch_add(r, wait, HR_NO_FETCH, &own) < 0)
 		return -ENOMEM;
 	note_fetch(r, wait, own != HR_NO_FETCH ? own : made);
