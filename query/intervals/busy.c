@@ -204,11 +204,10 @@ const struct hr_busy_keys *hr__busy_keys(const struct hr_busy *b)
 
 /* ---- pending intervals ---- */
 
-static int need_rooms(struct hr_busy *b, size_t n)
+static bool rooms_fit(struct hr_busy *b, size_t n)
 {
-	int r = hr_array_fit(b->room[0], n, b->room_n[0]) ? 0 : -ENOMEM;
-
-	return r < 0 ? r : hr_array_fit(b->room[1], n, b->room_n[1]) ? 0 : -ENOMEM;
+	return hr_array_fit(b->room[0], n, b->room_n[0]) &&
+	       hr_array_fit(b->room[1], n, b->room_n[1]);
 }
 
 static size_t cut_off(struct hr_busy *b, struct pending_spans *p, struct hr_span *spans, size_t n,
@@ -223,12 +222,9 @@ static size_t cut_off(struct hr_busy *b, struct pending_spans *p, struct hr_span
 static int settle(struct hr_busy *b, struct pending_spans *p, int64_t cut)
 {
 	size_t n_runs = 0, at = p->n;
-	int r = need_rooms(b, p->used);
 
-	if (r == 0)
-		r = hr_array_fit(b->runs, p->n_pieces + 1, b->runs_room) ? 0 : -ENOMEM;
-	if (r < 0)
-		return r;
+	if (!rooms_fit(b, p->used) || !hr_array_fit(b->runs, p->n_pieces + 1, b->runs_room))
+		return -ENOMEM;
 	b->runs[n_runs++] = (struct hr_span_run){p->spans, p->n};
 	for (size_t i = 0; i < p->n_pieces; at = p->ends[i++])
 		b->runs[n_runs++] = (struct hr_span_run){p->spans + at, p->ends[i] - at};
@@ -247,20 +243,18 @@ static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_spa
 {
 	size_t below = p->n > 0 ? hr_spans_before(piece, n, p->spans[0].start) : n;
 	size_t above = 0;
-	int r = need_rooms(b, p->n + n - below);
 
-	if (r == 0 && p->n > 0) {
+	if (!rooms_fit(b, p->n + n - below))
+		return -ENOMEM;
+	if (p->n > 0) {
 		struct hr_span_run runs[2] = {{p->spans, p->n}, {piece + below, n - below}};
 
 		above = hr_spans_unite(hr_spans_merge(runs, 2, b->room), b->room[0]);
 		above = cut_off(b, p, b->room[0], above, cut);
 	}
-	if (r < 0)
-		return r;
 	below = cut_off(b, p, piece, below, cut);
-	r = hr_array_fit(p->spans, below + above, p->room) ? 0 : -ENOMEM;
-	if (r < 0)
-		return r;
+	if (!hr_array_fit(p->spans, below + above, p->room))
+		return -ENOMEM;
 	if (below > 0)
 		memcpy(p->spans, piece, below * sizeof(*piece));
 	if (above > 0)
@@ -276,15 +270,11 @@ static int settle_with(struct hr_busy *b, struct pending_spans *p, struct hr_spa
 static int add_piece(struct hr_busy *b, struct pending_spans *p, struct hr_span *piece, size_t n,
 		     int64_t cut)
 {
-	int r;
-
 	if (p->n_pieces == 0 && n >= p->n)
 		return settle_with(b, p, piece, n, cut);
-	r = hr_array_fit(p->spans, p->used + n, p->room) ? 0 : -ENOMEM;
-	if (r == 0)
-		r = hr_array_reserve(p->ends, p->n_pieces, p->pieces_room) ? 0 : -ENOMEM;
-	if (r < 0)
-		return r;
+	if (!hr_array_fit(p->spans, p->used + n, p->room) ||
+	    !hr_array_reserve(p->ends, p->n_pieces, p->pieces_room))
+		return -ENOMEM;
 	memcpy(p->spans + p->used, piece, n * sizeof(*piece));
 	p->used += n;
 	p->ends[p->n_pieces++] = p->used;

@@ -118,13 +118,10 @@ ALWAYS_INLINE struct span_run busy_batch_take(const struct hr_columns *c, uint64
 
 static int add_run(struct hr_busy_worker *w, uint32_t lane, uint32_t *used, struct span_run run)
 {
-	int r;
-
 	if (run.sums.count == 0)
 		return 0;
-	r = hr_array_reserve(w->runs, w->n_runs, w->runs_room) ? 0 : -ENOMEM;
-	if (r < 0)
-		return r;
+	if (!hr_array_reserve(w->runs, w->n_runs, w->runs_room))
+		return -ENOMEM;
 	hr_spans_sort(w->spans + *used, run.n);
 	run.lane = lane;
 	run.first = *used;

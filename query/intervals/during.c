@@ -44,10 +44,9 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 		      const struct hr_region *region)
 {
 	int64_t start = hr_wall_ns(st, region->start_ns);
-	int r = hr_array_reserve(d->rows, d->n_rows, d->rows_room) ? 0 : -ENOMEM;
 
-	if (r < 0)
-		return r;
+	if (!hr_array_reserve(d->rows, d->n_rows, d->rows_room))
+		return -ENOMEM;
 	d->rows[d->n_rows++] = (struct hr_during_row){
 	    stream, 0, *region, start, hr_end_ns(start, region->dur_ns), 0, 0};
 	return 0;
