@@ -109,87 +109,9 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	return HR_FOUND_SLOW_READS;
 }
 
-static bool is_load_known(const struct hr_training_job *j, const struct hr_job_files *files)
-{
-	const struct hr_load *load = load_of(j, files);
+/* ---- evidence, action and gain of each cause ---- */
 
-	return load != NULL && load->known;
-}
-
-static const char *saturation(struct hr_training_job *j, const struct hr_job_files *files)
-{
-	const struct hr_load *load = load_of(j, files);
-	double workers = hr__workers_save(j);
-	const char *more = "";
-
-	if (load == NULL)
-		return NULL;
-	if (isfinite(workers) && workers > hr__worth(j))
-		more = hr__finding_text(j, "; twice as many workers would save about %s",
-					hr__seconds(workers).s);
-	return hr__finding_text(
-	    j,
-	    "on average, %.1f operations are under way at the same time; with twice as many, each "
-	    "takes %.1f times as long (measured in this job); all workers together read %s/s%s",
-	    load->under_way, pow(2, load->exponent),
-	    size((double)files->bytes / fmax(1e-9, (double)j->lives * j->loop)).s, more);
-}
-
-static const char *evidence_of(struct hr_training_job *j, enum hr_finding_cause cause,
-			       const struct hr_job_files *f)
-{
-	double passes = fmax(1, j->all_loops), read_files = fmax(1, (double)f->read_files);
-
-	switch (cause) {
-	case HR_FOUND_METADATA:
-		return hr__finding_text(
-		    j,
-		    "%s opens and %s other operations on names (stat, exists, listdir) of %s "
-		    "files, which take %s each",
-		    hr__number((double)f->opens).s, hr__number((double)f->examined).s,
-		    hr__number((double)f->files).s,
-		    each_took(f->metadata_s, (double)f->opens + (double)f->examined).s);
-	case HR_FOUND_REOPENS:
-		return hr__finding_text(
-		    j,
-		    "%s opens of %s files, which take %s each: every file is opened %.0f times "
-		    "in a pass of a rank over its data",
-		    hr__number((double)f->opens).s, hr__number(read_files).s,
-		    each_took(f->metadata_s, (double)f->opens).s,
-		    (double)f->opens / read_files / passes);
-	case HR_FOUND_REREADS:
-		return hr__finding_text(
-		    j, "workers read %s from %s of files: %.0f times each in a pass over the data",
-		    size((double)f->sized_bytes).s, size((double)f->extent).s,
-		    (double)f->sized_bytes / (double)f->extent / passes);
-	case HR_FOUND_SMALL_FILES:
-		return hr__finding_text(
-		    j, "%s files of %s on average: to open one takes %s, to read it %s",
-		    hr__number(read_files).s, size((double)f->extent / (double)f->sized_files).s,
-		    each_took(f->metadata_s, (double)f->opens).s,
-		    each_took(f->read_s, (double)f->opens).s);
-	case HR_FOUND_SMALL_READS:
-		return hr__finding_text(
-		    j,
-		    "%s reads of %s on average, which take %s each, without the CPU time around "
-		    "them",
-		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
-		    each_took(f->read_s, (double)f->data_reads).s);
-	case HR_FOUND_SATURATED:
-		return saturation(j, f);
-	default:
-		return hr__finding_text(
-		    j, "%s reads of %s on average, which take %s each: %s/s of each worker%s",
-		    hr__number((double)f->data_reads).s, size(mean_read(f)).s,
-		    each_took(f->read_s, (double)f->data_reads).s,
-		    size((double)f->bytes / fmax(1e-9, f->read_s)).s,
-		    is_load_known(j, f) ? ""
-					: "; whether the storage serves more reads "
-					  "at a time is not known");
-	}
-}
-
-/* Advises more workers first: they read several small files at a time. */
+/* Mentions more workers: they read several small files at a time. */
 static void also_workers(struct hr_training_job *j, struct hr_finding *f)
 {
 	double saved = hr__workers_save(j);
@@ -200,70 +122,136 @@ static void also_workers(struct hr_training_job *j, struct hr_finding *f)
 		    f->action, j->workers, hr__seconds(saved).s);
 }
 
-static void advise_metadata(struct hr_training_job *j, struct hr_finding *f,
-			    const struct hr_job_files *files)
+static void advise_fewer_files(struct hr_training_job *j, struct hr_finding *f)
 {
-	if (f->cause == HR_FOUND_REOPENS) {
-		double needed = fmax(1, j->all_loops) * fmax(1, (double)files->read_files);
+	predict_io(j, f, HR_FASTER, LARGER_CACHED);
+	if (j->workers > 0)
+		also_workers(j, f);
+}
 
-		f->action = "open each file once in each worker, and keep it open";
-		predict_io(j, f, needed / (double)files->opens, REOPEN_CACHED);
-	} else if (f->cause == HR_FOUND_METADATA && files->examined > EXAMINED * files->opens) {
+static void describe_metadata(struct hr_training_job *j, struct hr_finding *f,
+			      const struct hr_job_files *files)
+{
+	f->evidence = hr__finding_text(
+	    j,
+	    "%s opens and %s other operations on names (stat, exists, listdir) of %s files, which "
+	    "take %s each",
+	    hr__number((double)files->opens).s, hr__number((double)files->examined).s,
+	    hr__number((double)files->files).s,
+	    each_took(files->metadata_s, (double)files->opens + (double)files->examined).s);
+	if (files->examined > EXAMINED * files->opens) {
 		f->action = "examine files once instead of for each sample (os.stat, "
 			    "os.path.exists, os.listdir)";
 		predict_io(j, f, HR_FASTER, HR_FASTER);
 	} else {
-		f->action = "store the samples in fewer, larger files (tar, Parquet, HDF5)";
-		predict_io(j, f, HR_FASTER, LARGER_CACHED);
-		if (j->workers > 0)
-			also_workers(j, f);
+		advise_fewer_files(j, f);
 	}
 }
 
-static void advise_storage(struct hr_training_job *j, struct hr_finding *f)
+static void describe_reopens(struct hr_training_job *j, struct hr_finding *f,
+			     const struct hr_job_files *files)
 {
-	f->action = f->cause == HR_FOUND_SATURATED
-			? "move the data to faster storage, or read fewer bytes (smaller or "
-			  "compressed samples)"
-			: "move the data to faster storage";
+	double passes = fmax(1, j->all_loops), read_files = fmax(1, (double)files->read_files);
+
+	f->evidence = hr__finding_text(
+	    j,
+	    "%s opens of %s files, which take %s each: every file is opened %.0f times in a pass "
+	    "of a rank over its data",
+	    hr__number((double)files->opens).s, hr__number(read_files).s,
+	    each_took(files->metadata_s, (double)files->opens).s,
+	    (double)files->opens / read_files / passes);
+	predict_io(j, f, passes * read_files / (double)files->opens, REOPEN_CACHED);
+}
+
+static void describe_rereads(struct hr_training_job *j, struct hr_finding *f,
+			     const struct hr_job_files *files)
+{
+	double passes = fmax(1, j->all_loops);
+	double again = passes * (double)files->extent / fmax(1, (double)files->sized_bytes);
+
+	f->evidence = hr__finding_text(
+	    j, "workers read %s from %s of files: %.0f times each in a pass over the data",
+	    size((double)files->sized_bytes).s, size((double)files->extent).s,
+	    (double)files->sized_bytes / (double)files->extent / passes);
+	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they read the same data once more");
+	predict_io(j, f, again, again);
+}
+
+static void describe_small_files(struct hr_training_job *j, struct hr_finding *f,
+				 const struct hr_job_files *files)
+{
+	f->evidence = hr__finding_text(
+	    j, "%s files of %s on average: to open one takes %s, to read it %s",
+	    hr__number(fmax(1, (double)files->read_files)).s,
+	    size((double)files->extent / (double)files->sized_files).s,
+	    each_took(files->metadata_s, (double)files->opens).s,
+	    each_took(files->read_s, (double)files->opens).s);
+	advise_fewer_files(j, f);
+}
+
+static void describe_small_reads(struct hr_training_job *j, struct hr_finding *f,
+				 const struct hr_job_files *files)
+{
+	f->evidence = hr__finding_text(
+	    j, "%s reads of %s on average, which take %s each, without the CPU time around them",
+	    hr__number((double)files->data_reads).s, size(mean_read(files)).s,
+	    each_took(files->read_s, (double)files->data_reads).s);
+	predict_io(j, f, HR_FASTER, HR_FASTER);
+}
+
+static void describe_saturated(struct hr_training_job *j, struct hr_finding *f,
+			       const struct hr_job_files *files)
+{
+	const struct hr_load *load = load_of(j, files);
+	double workers = hr__workers_save(j);
+	const char *more = "";
+
+	if (load == NULL) /* only for static analyzers, see cause_of() */
+		return;
+	if (isfinite(workers) && workers > hr__worth(j))
+		more = hr__finding_text(j, "; twice as many workers would save about %s",
+					hr__seconds(workers).s);
+	f->evidence = hr__finding_text(
+	    j,
+	    "on average, %.1f operations are under way at the same time; with twice as many, each "
+	    "takes %.1f times as long (measured in this job); all workers together read %s/s%s",
+	    load->under_way, pow(2, load->exponent),
+	    size((double)files->bytes / fmax(1e-9, (double)j->lives * j->loop)).s, more);
+	hr__avoid(j, f, 1 << HR_USUAL_WORKERS,
+		  "more workers: the storage serves them one after the other");
 	predict_io(j, f, HR_FASTER, 1);
-	f->gain_low *= f->cause == HR_FOUND_SATURATED ? GAIN_LOW : 1;
+	f->gain_low *= GAIN_LOW;
 }
 
-static void advise(struct hr_training_job *j, struct hr_finding *f,
-		   const struct hr_job_files *files)
+static void describe_slow_reads(struct hr_training_job *j, struct hr_finding *f,
+				const struct hr_job_files *files)
 {
-	double again =
-	    fmax(1, j->all_loops) * (double)files->extent / fmax(1, (double)files->sized_bytes);
+	const struct hr_load *load = load_of(j, files);
 
-	switch (f->cause) {
-	case HR_FOUND_REREADS:
-		f->action = "read each file once: only the part that a sample needs, or keep the "
-			    "data in memory";
-		hr__avoid(j, f, 1 << HR_USUAL_WORKERS,
-			  "more workers: they read the same data once more");
-		predict_io(j, f, again, again);
-		break;
-	case HR_FOUND_SMALL_READS:
-		f->action = "read larger blocks: open(path, 'rb', buffering=1 << 20), instead of "
-			    "buffering=0 or os.read";
-		predict_io(j, f, HR_FASTER, HR_FASTER);
-		break;
-	case HR_FOUND_SATURATED:
-		hr__avoid(j, f, 1 << HR_USUAL_WORKERS,
-			  "more workers: the storage serves them one after the other");
-		advise_storage(j, f);
-		break;
-	case HR_FOUND_SLOW_READS:
-		hr__add_workers(j, f, HR_WORKERS_PER_CORE * hr__whole_cores(j));
-		if (f->action == NULL)
-			advise_storage(j, f);
-		hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
-		break;
-	default:
-		advise_metadata(j, f, files);
+	f->evidence = hr__finding_text(
+	    j, "%s reads of %s on average, which take %s each: %s/s of each worker%s",
+	    hr__number((double)files->data_reads).s, size(mean_read(files)).s,
+	    each_took(files->read_s, (double)files->data_reads).s,
+	    size((double)files->bytes / fmax(1e-9, files->read_s)).s,
+	    load != NULL && load->known
+		? ""
+		: "; whether the storage serves more reads at a time is not known");
+	hr__add_workers(j, f, HR_WORKERS_PER_CORE * hr__whole_cores(j));
+	if (f->action == NULL) {
+		f->action = "move the data to faster storage";
+		predict_io(j, f, HR_FASTER, 1);
 	}
+	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
+
+typedef void describe_reads(struct hr_training_job *j, struct hr_finding *f,
+			    const struct hr_job_files *files);
+static describe_reads *const describe[HR_FOUND_END] = {
+    [HR_FOUND_METADATA] = describe_metadata,	   [HR_FOUND_REOPENS] = describe_reopens,
+    [HR_FOUND_REREADS] = describe_rereads,	   [HR_FOUND_SMALL_FILES] = describe_small_files,
+    [HR_FOUND_SMALL_READS] = describe_small_reads, [HR_FOUND_SATURATED] = describe_saturated,
+    [HR_FOUND_SLOW_READS] = describe_slow_reads,
+};
 
 /* Returns the CPU time of the code around operations, which fewer operations would save. */
 static double around(const struct hr_job_waits *w, const struct hr_job_files *f,
@@ -295,8 +283,7 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 	if (f == NULL)
 		return;
 	hr__finding_place(j, f, files->slowest, HR_ITEM_WAITED);
-	f->evidence = evidence_of(j, cause, files);
-	advise(j, f, files);
+	describe[cause](j, f, files);
 	if (more > 0) {
 		double left = 1 - more / (w->cpu + w->core);
 
