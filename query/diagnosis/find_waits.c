@@ -259,6 +259,32 @@ static const char *other_users(const struct hr_training_job *j, const struct hr_
 	return "; other programs used these cores, too";
 }
 
+/* Workers have no core because other programs, or a limit, use it. */
+static void advise_disturbed(struct hr_training_job *j, struct hr_finding *f,
+			     const struct hr_job_waits *w)
+{
+	f->evidence = hr__finding_text(j,
+				       "the job keeps at most %.1f of %g cores busy, but workers "
+				       "had no core during %.0f %% of the waits",
+				       j->used, j->cores, 100 * w->core / w->all);
+	f->gain_low = DISTURBED_LOW * w->core;
+	/* Hand-overs and the training thread also get faster if other programs leave the cores. */
+	f->gain_high = w->all + DISTURBED_COMPUTE * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
+		       alone(j) * w->core / (w->cpu + w->core);
+}
+
+/* Cores are free, so more workers help, or fewer threads of the training process (`others`). */
+static void advise_workers(struct hr_training_job *j, struct hr_finding *f, double others)
+{
+	hr__add_workers(j, f, hr__whole_cores(j));
+	if (others >= HR_PARALLEL_CORES && f->gain_low < hr__worth(j))
+		advise_threads(j, f, others);
+	if (f->action == NULL)
+		f->action = "make the transforms of the data set cheaper";
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE,
+		  "faster storage: it is not what the loop waits for");
+}
+
 static const char *making_text(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	return hr__finding_text(j,
@@ -306,32 +332,12 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 				       j->cores == 1 ? "" : "s",
 				       j->quota > 0 ? " (a CPU quota)" : "", making_text(j, w),
 				       other_users(j, w, others));
-	if (disturbed) {
-		f->evidence = hr__finding_text(j,
-					       "the job keeps at most %.1f of %g cores busy, but "
-					       "workers had no core during %.0f %% of the waits",
-					       j->used, j->cores, 100 * w->core / w->all);
-		f->action = "find other programs on the node (top), or the CPU quota of the job "
-			    "(cpu.max of its cgroup)";
-		f->gain_low = DISTURBED_LOW * w->core;
-		/*
-		 * Hand-overs and the training thread also get faster if other programs leave the
-		 * cores.
-		 */
-		f->gain_high = w->all +
-			       DISTURBED_COMPUTE * j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
-			       alone(j) * w->core / (w->cpu + w->core);
-	} else if (few_cores) {
+	if (disturbed)
+		advise_disturbed(j, f, w);
+	else if (few_cores)
 		advise_cores(j, f);
-	} else {
-		hr__add_workers(j, f, hr__whole_cores(j));
-		if (others >= HR_PARALLEL_CORES && f->gain_low < hr__worth(j))
-			advise_threads(j, f, others);
-		if (f->action == NULL)
-			f->action = "make the transforms of the data set cheaper";
-		hr__avoid(j, f, 1 << HR_USUAL_STORAGE,
-			  "faster storage: it is not what the loop waits for");
-	}
+	else
+		advise_workers(j, f, others);
 }
 
 /* Example: "the training thread slept for 52 % of the lost time, waited for a lock for 48 %". */
@@ -379,6 +385,24 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
 
+static void advise_lock(struct hr_training_job *j, struct hr_finding *f,
+			const struct hr_job_waits *w)
+{
+	if (j->own) {
+		f->action = "find out which thread or process holds the lock, or fills the queue; "
+			    FIND_LINE;
+		return;
+	}
+	if (w->sleep > LOCK_SHARE * f->lost)
+		f->evidence = hr__finding_text(
+		    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
+	f->action = "hold the lock for a shorter time (do not sleep, read or send requests while "
+		    "it is held), or give each worker an object of its own, which needs no lock; "
+		    FIND_LINE;
+	f->gain_high = HR_REST * f->lost;
+	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
+}
+
 /* Finds workers that do not compute and do not use files. */
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
@@ -393,19 +417,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 		return;
 	f->evidence = idle_text(j, w, lost);
 	if (cause == HR_FOUND_LOCK) {
-		if (j->own) {
-			f->action = "find out which thread or process holds the lock, or fills the "
-				    "queue; " FIND_LINE;
-			return;
-		}
-		if (w->sleep > LOCK_SHARE * lost)
-			f->evidence = hr__finding_text(
-			    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
-		f->action = "hold the lock for a shorter time (do not sleep, read or send requests "
-			    "while it is held), or give each worker an object of its own, which "
-			    "needs no lock; " FIND_LINE;
-		f->gain_high = HR_REST * f->lost;
-		hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
+		advise_lock(j, f, w);
 		return;
 	}
 	if (cause == HR_FOUND_ASLEEP)
