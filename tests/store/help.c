@@ -2,37 +2,19 @@
 #include "tests/store/help.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "common/batch.h"
 
 int help_setup(void **state)
 {
-	const char *tmp = getenv("TMPDIR");
-	char *path;
-
-	if (asprintf(&path, "%s/headrace-test-XXXXXX", tmp ? tmp : "/tmp") < 0 || !mkdtemp(path))
-		return -1;
-	*state = path;
+	*state = build_folder();
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
 }
 
 int help_teardown(void **state)
 {
-	nftw(*state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	free(*state);
+	build_remove(*state);
 	return 0;
 }
 
@@ -52,122 +34,76 @@ struct hr_stream_id help_id(const char *node)
 	    .cluster = "c", .job = "7", .attempt = 0, .node = node, .boot_id = "b", .instance = 1};
 }
 
-int help_append(struct hr_writer *w, Headrace__Frame *frame, uint64_t clock_ns)
+static struct build builder(struct hr_writer *w)
 {
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-	uint8_t *buf;
-	size_t bytes;
-	int r;
+	return (struct build){.writer = w, .may_fail = true};
+}
 
-	frame->seq = hr_writer_mark(w) + 1;
-	if (clock_ns) {
-		clock.boot_ns = clock_ns;
-		clock.real_ns = clock_ns + 1000000;
-		clock.error_ns = 7;
-		frame->clock = &clock;
-	}
-	assert_int_equal(hr_frame_pack(frame, 1, &buf, &bytes), 0);
-	frame->clock = NULL;
-	r = hr_writer_append(w, buf, bytes);
-	free(buf);
-	return r;
+int help_append(struct hr_writer *w, Headrace__Frame *frame)
+{
+	struct build b = builder(w);
+
+	return build_send(&b, frame);
 }
 
 int help_append_end(struct hr_writer *w)
 {
-	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct build b = builder(w);
 
-	end.state = "ended";
-	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	frame.stream_end = &end;
-	return help_append(w, &frame, 0);
+	return build_end(&b, "ended");
 }
 
 int help_append_process(struct hr_writer *w, uint64_t proc, uint32_t rank_plus1)
 {
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Process row = HEADRACE__PROCESS__INIT, *rows = &row;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct build b = builder(w);
 
-	row.proc = proc;
-	row.rank_plus1 = rank_plus1;
-	processes.n_rows = 1;
-	processes.rows = &rows;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	return help_append(w, &frame, 0);
+	return build_processes(
+	    &b, &(Headrace__Process){.proc = proc, .rank_plus1 = rank_plus1}, 1);
 }
 
 int help_append_loss(struct hr_writer *w, uint64_t count)
 {
-	Headrace__Loss loss = HEADRACE__LOSS__INIT;
-	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *rows = &row;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct build b = builder(w);
 
-	row.reason = "ring_full";
-	row.count = count;
-	loss.n_rows = 1;
-	loss.rows = &rows;
-	frame.body_case = HEADRACE__FRAME__BODY_LOSS;
-	frame.loss = &loss;
-	return help_append(w, &frame, 0);
+	return build_losses(&b, &(Headrace__LossRow){.reason = "ring_full", .count = count}, 1);
 }
 
 int help_append_paths(struct hr_writer *w, uint32_t first, uint32_t n, bool bare)
 {
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__Path *rows = calloc(n, sizeof(*rows)), **list = calloc(n, sizeof(*list));
+	Headrace__Path *rows = calloc(n, sizeof(*rows));
 	char(*text)[32] = calloc(n, sizeof(*text));
+	struct build b = builder(w);
 	int r;
 
-	assert_true(rows && list && text);
+	assert_true(rows && text);
 	for (uint32_t i = 0; i < n; i++) {
-		headrace__path__init(&rows[i]);
-		rows[i].id = first + i;
-		rows[i].hash = (first + i) * 8;
-		rows[i].mount = 1;
-		rows[i].scope = i % 2;
 		if (!bare)
-			rows[i].path.len = (size_t)snprintf(text[i], 32, "/data/%u", first + i);
-		rows[i].path.data = (uint8_t *)text[i];
-		list[i] = &rows[i];
+			snprintf(text[i], sizeof(text[i]), "/data/%u", first + i);
+		rows[i] = (Headrace__Path){.id = first + i,
+					   .hash = (first + i) * 8,
+					   .mount = 1,
+					   .scope = i % 2,
+					   .path = build_bytes(text[i])};
 	}
-	paths.n_rows = n;
-	paths.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	r = help_append(w, &frame, 0);
+	r = build_paths(&b, rows, n, NULL, 0);
 	free(rows);
-	free(list);
 	free(text);
 	return r;
 }
 
 int help_append_mount(struct hr_writer *w, uint32_t id, const char *path)
 {
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Mount mount = HEADRACE__MOUNT__INIT, *mounts = &mount;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct build b = builder(w);
+	Headrace__Mount mount = {.id = id, .path = build_bytes(path), .fs_type = "xfs"};
 
-	mount.id = id;
-	mount.path = (ProtobufCBinaryData){strlen(path), (uint8_t *)path};
-	mount.fs_type = "xfs";
-	paths.n_mounts = 1;
-	paths.mounts = &mounts;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	return help_append(w, &frame, 0);
+	return build_paths(&b, NULL, 0, &mount, 1);
 }
 
 int help_append_batch(struct hr_writer *w, uint64_t proc, uint32_t n, uint64_t first_ns)
 {
 	struct hr_event *events = calloc(n, sizeof(*events));
 	struct hr_task task = {.proc = proc, .tid = 100};
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__EventBatch batch;
-	struct hr_encoder *e;
+	struct build b = builder(w);
 	int r;
 
 	assert_non_null(events);
@@ -180,12 +116,10 @@ int help_append_batch(struct hr_writer *w, uint64_t proc, uint32_t n, uint64_t f
 					      .file = 1 + i / 100,
 					      .fd = 3,
 					      .op = HR_OP_read};
-	assert_int_equal(hr_encoder_new(&e), 0);
-	assert_int_equal(hr_batch_encode(e, events, n, &task, 1, &batch), 0);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	r = help_append(w, &frame, first_ns + n * 10);
-	hr_encoder_free(e);
+	b.now_ns = first_ns + n * 10;
+	b.real_minus_boot_ns = 1000000;
+	b.error_ns = 7;
+	r = build_events(&b, events, n, &task, 1);
 	free(events);
 	return r;
 }

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "store/store.h"
+#include "tests/store/build.h"
 
 /* A fresh folder; cmocka setup and teardown that put its path into *state. */
 int help_setup(void **state);
@@ -31,8 +31,8 @@ struct hr_stream_id help_id(const char *node);
 struct hr_writer *help_writer(const char *store, const char *node);
 #define HELP_SEGMENT "jobs/7/n1.0000000000000001-0/000001.seg"
 
-/* Appends to the writer, with the next seq. `clock_ns` 0: no clock sample. */
-int help_append(struct hr_writer *w, Headrace__Frame *frame, uint64_t clock_ns);
+/* Each appends a frame to the writer, with the next seq, and returns what hr_writer_append() does. */
+int help_append(struct hr_writer *w, Headrace__Frame *frame);
 
 int help_append_end(struct hr_writer *w);
 int help_append_process(struct hr_writer *w, uint64_t proc, uint32_t rank_plus1);

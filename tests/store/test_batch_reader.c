@@ -94,7 +94,6 @@ static void other_frames_are_refused(void **state)
 static void append_bare(struct hr_writer *w, uint32_t n_tasks, uint32_t rows)
 {
 	Headrace__EventBatch batch = HEADRACE__EVENT_BATCH__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	uint64_t *procs = calloc(n_tasks, sizeof(*procs));
 	uint32_t *tids = calloc(n_tasks, sizeof(*tids)), *counts = calloc(n_tasks, sizeof(*counts));
 	uint32_t file = 0;
@@ -111,9 +110,7 @@ static void append_bare(struct hr_writer *w, uint32_t n_tasks, uint32_t rows)
 	batch.n_task_proc = batch.n_task_tid = batch.n_task_rows = n_tasks;
 	batch.files = &file;
 	batch.n_files = 1;
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	assert_int_equal(help_append(w, &frame, 0), 0);
+	assert_int_equal(help_append(w, BUILD_FRAME(EVENTS, events, &batch)), 0);
 	free(procs);
 	free(tids);
 	free(counts);

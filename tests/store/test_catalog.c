@@ -106,24 +106,15 @@ struct path_row {
 
 static void append_rows(struct hr_writer *w, const struct path_row *of, size_t n)
 {
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__Path rows[8], *list[8];
+	struct build b = {.writer = w};
+	Headrace__Path rows[8];
 
-	for (size_t i = 0; i < n; i++) {
-		headrace__path__init(&rows[i]);
-		rows[i].id = of[i].id;
-		rows[i].hash = of[i].hash;
-		rows[i].mount = 1;
-		rows[i].path =
-		    (ProtobufCBinaryData){strlen(of[i].path), (uint8_t *)(uintptr_t)of[i].path};
-		list[i] = &rows[i];
-	}
-	paths.n_rows = n;
-	paths.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &paths;
-	assert_int_equal(help_append(w, &frame, 0), 0);
+	for (size_t i = 0; i < n; i++)
+		rows[i] = (Headrace__Path){.id = of[i].id,
+					   .hash = of[i].hash,
+					   .mount = 1,
+					   .path = build_bytes(of[i].path)};
+	build_paths(&b, rows, n, NULL, 0);
 }
 
 struct each_path {
