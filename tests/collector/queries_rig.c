@@ -37,7 +37,7 @@ int rig_teardown(void **state)
 {
 	(void)state;
 	assert_int_equal(rmdir(rig_spill), 0); /* nothing is left in it */
-	fixture_remove(store);
+	build_remove(store);
 	return 0;
 }
 

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "store/store.h"
-#include "common/batch.h"
+#include "tests/store/build.h"
 
 #define BOOT_NS UINT64_C(5000000000)
 #define REAL_NS UINT64_C(1700000000000000000)
@@ -22,9 +21,8 @@ static const struct hr_task tasks[TASKS] = {{1, 10}, {1, 11}, {2, 12}, {3, 13},
 					    {4, 14}, {5, 15}, {5, 16}, {9, 17}};
 
 struct stream {
-	struct hr_writer *writer;
+	struct build b;
 	uint64_t seed;
-	uint64_t real_ns; /* of the moment BOOT_NS */
 	uint64_t at_ns[TASKS];
 	struct hr_event events[MOST];
 };
@@ -35,41 +33,16 @@ static uint64_t random_below(struct stream *s, uint64_t n)
 	return (s->seed >> 33) % n;
 }
 
-static void send(struct stream *s, Headrace__Frame *frame)
-{
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-	uint8_t *buf;
-	size_t bytes;
-
-	clock.boot_ns = BOOT_NS;
-	clock.real_ns = s->real_ns;
-	frame->seq = hr_writer_mark(s->writer) + 1;
-	frame->clock = &clock;
-	assert_int_equal(hr_frame_pack(frame, 1, &buf, &bytes), 0);
-	frame->clock = NULL;
-	assert_int_equal(hr_writer_append(s->writer, buf, bytes), 0);
-	free(buf);
-}
-
 static void send_processes(struct stream *s)
 {
-	Headrace__Process rows[5], *list[5];
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Process rows[5];
 
-	for (unsigned i = 0; i < 5; i++) {
-		list[i] = &rows[i];
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)(100 + i);
-		rows[i].rank_plus1 = i < 3 ? 1 : i == 3 ? 2 : 0;
-		rows[i].worker_plus1 = i == 1 || i == 2 ? i : 0;
-	}
-	processes.n_rows = 5;
-	processes.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	frame.processes = &processes;
-	send(s, &frame);
+	for (unsigned i = 0; i < 5; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .pid = (int32_t)(100 + i),
+					      .rank_plus1 = i < 3 ? 1 : i == 3 ? 2 : 0,
+					      .worker_plus1 = i == 1 || i == 2 ? i : 0};
+	build_processes(&s->b, rows, 5);
 }
 
 static struct hr_event make_event(struct stream *s, uint32_t task)
@@ -104,43 +77,40 @@ static struct hr_event make_event(struct stream *s, uint32_t task)
 }
 
 /* Of all threads, or of one alone: whose time does not wait for the others'. */
-static void send_batch(struct stream *s, struct hr_encoder *encoder, bool alone, bool lie)
+static void send_batch(struct stream *s, bool alone, bool lie)
 {
 	size_t n = 1 + random_below(s, random_below(s, 4) == 0 ? 20 : MOST);
 	uint32_t task = (uint32_t)random_below(s, TASKS);
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__EventBatch batch;
 
 	for (size_t i = 0; i < n; i++)
 		s->events[i] = make_event(s, alone ? task : (uint32_t)random_below(s, TASKS));
-	assert_int_equal(hr_batch_encode(encoder, s->events, n, tasks, TASKS, &batch), 0);
+	assert_int_equal(hr_batch_encode(s->b.encoder, s->events, n, tasks, TASKS, &batch), 0);
 	batch.last_ns -= lie ? 1 : 0;
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	send(s, &frame);
+	build_send(&s->b, BUILD_FRAME(EVENTS, events, &batch));
 }
 
 static void make_stream(const char *store, struct hr_stream_id id, uint64_t seed, bool lie)
 {
 	struct stream *s = calloc(1, sizeof(*s));
-	struct hr_encoder *encoder;
 	bool alone;
 
 	assert_non_null(s);
 	s->seed = seed * 1000 + id.instance;
-	s->real_ns = REAL_NS + random_below(s, 100000);
+	s->b.now_ns = BOOT_NS;
+	s->b.real_minus_boot_ns = REAL_NS - BOOT_NS + random_below(s, 100000);
 	alone = random_below(s, 3) == 0;
 	for (unsigned i = 0; i < TASKS; i++)
 		s->at_ns[i] = BOOT_NS + random_below(s, 5000);
 	id.cluster = "c";
 	id.boot_id = "b";
-	assert_int_equal(hr_encoder_new(&encoder), 0);
-	assert_int_equal(hr_writer_open(store, &id, &s->writer, NULL), 0);
+	assert_int_equal(hr_encoder_new(&s->b.encoder), 0);
+	build_open(&s->b, store, &id);
 	send_processes(s);
 	for (unsigned i = 0; i < BATCHES; i++)
-		send_batch(s, encoder, alone, lie && i == BATCHES / 2);
-	assert_int_equal(hr_writer_close(s->writer), 0);
-	hr_encoder_free(encoder);
+		send_batch(s, alone, lie && i == BATCHES / 2);
+	build_close(&s->b);
+	hr_encoder_free(s->b.encoder);
 	free(s);
 }
 
@@ -154,10 +124,8 @@ char *busy_store_make(uint64_t seed, bool lie)
 	    {.job = "r", .node = "n1", .instance = 5, .attempt = 1},
 	    {.job = "s", .node = "n1", .instance = 6},
 	};
-	char *store = strdup("/tmp/headrace-busy-XXXXXX");
+	char *store = build_folder();
 
-	assert_non_null(store);
-	assert_non_null(mkdtemp(store));
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		make_stream(store, ids[i], seed, lie && i == 0);
 	return store;

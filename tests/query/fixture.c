@@ -2,7 +2,6 @@
 #include "tests/query/fixture.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,20 +11,7 @@
 #include "common/fnv.h"
 #include "query/named.h"
 #include "query/duckdb/output.h"
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-void fixture_remove(char *store)
-{
-	nftw(store, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	free(store);
-}
+#include "tests/store/build.h"
 
 void fixture_open_job(struct fixture *f, const char *store, const char *job,
 		      const struct hr_query_options *options)
@@ -66,7 +52,7 @@ int fixture_setup_store(void **state)
 
 int fixture_teardown_store(void **state)
 {
-	fixture_remove(*state);
+	build_remove(*state);
 	return 0;
 }
 

@@ -12,16 +12,16 @@
 #include <stdio.h>
 
 #include "query/query.h"
+#include "tests/store/build.h"
 
 #define FIX_BOOT_NS UINT64_C(5000000000)	  /* first event, CLOCK_BOOTTIME */
 #define FIX_REAL_NS UINT64_C(1700000000000000000) /* the same moment, wall clock */
 
 /*
  * Job 7 on nodes n1 (ended) and n2 (not ended); job "8" on n1, without events. Makes the folder;
- * the caller removes it with fixture_remove().
+ * the caller removes it with build_remove().
  */
 char *fixture_make(void);
-void fixture_remove(char *store);
 
 /*
  * Job 9 on n1, four times with the same numbers: twice in sequence, once requeued (attempt 1) and

@@ -54,63 +54,44 @@ static const struct {
 
 static void send_kernel_records(struct fixture__stream *s)
 {
-	Headrace__KernelRecord rows[N_KERNEL_ROWS], *list[N_KERNEL_ROWS];
-	Headrace__KernelRecords records = HEADRACE__KERNEL_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__KernelRecord rows[N_KERNEL_ROWS];
 
-	for (size_t i = 0; i < N_KERNEL_ROWS; i++) {
-		headrace__kernel_record__init(&rows[i]);
-		rows[i].proc = kernel_rows[i].proc;
-		rows[i].file = kernel_rows[i].file;
-		rows[i].op = kernel_rows[i].op;
-		rows[i].cause = kernel_rows[i].cause;
-		rows[i].count = kernel_rows[i].count;
-		rows[i].bytes = kernel_rows[i].bytes;
-		rows[i].errors = i == 0;
-		rows[i].dur_ns = 10 * rows[i].count;
-		list[i] = &rows[i];
-	}
-	records.n_rows = N_KERNEL_ROWS;
-	records.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_KERNEL_RECORDS;
-	frame.kernel_records = &records;
-	fixture__send(s, &frame);
+	for (size_t i = 0; i < N_KERNEL_ROWS; i++)
+		rows[i] = (Headrace__KernelRecord){.proc = kernel_rows[i].proc,
+						   .file = kernel_rows[i].file,
+						   .op = kernel_rows[i].op,
+						   .cause = kernel_rows[i].cause,
+						   .count = kernel_rows[i].count,
+						   .bytes = kernel_rows[i].bytes,
+						   .errors = i == 0,
+						   .dur_ns = 10 * kernel_rows[i].count};
+	build_kernel_records(&s->b, rows, N_KERNEL_ROWS);
 }
 
 static void send_recorded(struct fixture__stream *s)
 {
-	Headrace__FileRecord rows[N_RECORDED], *list[N_RECORDED];
-	Headrace__FileRecords records = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__FileRecord rows[N_RECORDED];
 
-	for (size_t i = 0; i < N_RECORDED; i++) {
-		headrace__file_record__init(&rows[i]);
-		rows[i].proc = recorded[i].proc;
-		rows[i].file = recorded[i].file;
-		rows[i].api = recorded[i].api;
-		rows[i].reads = recorded[i].reads;
-		rows[i].bytes_read = recorded[i].bytes_read;
-		rows[i].writes = recorded[i].writes;
-		rows[i].bytes_written = recorded[i].bytes_written;
-		list[i] = &rows[i];
-	}
-	records.n_rows = N_RECORDED;
-	records.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &records;
-	fixture__send(s, &frame);
+	for (size_t i = 0; i < N_RECORDED; i++)
+		rows[i] = (Headrace__FileRecord){.proc = recorded[i].proc,
+						 .file = recorded[i].file,
+						 .api = recorded[i].api,
+						 .reads = recorded[i].reads,
+						 .bytes_read = recorded[i].bytes_read,
+						 .writes = recorded[i].writes,
+						 .bytes_written = recorded[i].bytes_written};
+	build_file_records(&s->b, rows, N_RECORDED);
 }
 
 /* A library whose work is out of sight, in a folder that is excluded by default. */
 static void send_library(struct fixture__stream *s)
 {
-	Headrace__Path row = HEADRACE__PATH__INIT;
+	Headrace__Path row = {.id = 6,
+			      .hash = 2000,
+			      .path = BUILD_BYTES("/usr/local/lib/libaws-c-s3.so.0"),
+			      .scope = 1};
 
-	row.id = 6;
-	row.hash = 2000;
-	row.path = FIX_BYTES("/usr/local/lib/libaws-c-s3.so.0");
-	row.scope = 1;
-	fixture__send_path_rows(s, &row, 1, NULL, 0);
+	build_paths(&s->b, &row, 1, NULL, 0);
 }
 
 char *fixture_make_probed(void)
@@ -133,8 +114,8 @@ char *fixture_make_probed(void)
 			send_kernel_records(&s);
 		else
 			send_library(&s);
-		fixture__send_end(&s);
-		assert_int_equal(hr_writer_close(s.writer), 0);
+		build_end(&s.b, "ended");
+		build_close(&s.b);
 	}
 	return store;
 }

@@ -19,7 +19,7 @@ enum { TRAINS = 1, WORKER };
 
 struct loader_job plan;
 
-static struct hr_regions *regions;
+static struct build *stream;
 static struct hr_event ops[OPS_MAX];
 static size_t n_ops;
 static uint64_t served[OPS_MAX]; /* with plan.serial: when reads began to be served, by time */
@@ -79,37 +79,31 @@ static uint64_t make_sample(unsigned worker, unsigned file, const struct sample 
 
 static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
 {
-	struct hr_region g = {.proc = proc,
-			      .tid = (uint32_t)proc,
-			      .kind = kind,
-			      .count = 1,
-			      .start_ns = FIX_BOOT_NS + from,
-			      .dur_ns = to - from,
-			      .step = kind == HR_REGION_STEP ? from : HR_REGION_UNKNOWN,
-			      .epoch = HR_REGION_UNKNOWN,
-			      .open = args == NULL && kind != HR_REGION_OPTIMIZER};
-
-	if (args != NULL)
-		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
-	assert_int_equal(hr_regions_add(regions, &g), 0);
+	build_region(stream,
+		     (struct hr_region){
+			 .proc = proc,
+			 .tid = (uint32_t)proc,
+			 .kind = kind,
+			 .start_ns = FIX_BOOT_NS + from,
+			 .dur_ns = to - from,
+			 .step = kind == HR_REGION_STEP ? from : HR_REGION_UNKNOWN,
+			 .epoch = HR_REGION_UNKNOWN,
+			 .open = args == NULL && kind != HR_REGION_OPTIMIZER},
+		     (struct build_texts){.args = args});
 }
 
-/* A range of the training thread; `domain` is NULL: none. */
-static void range(const char *domain, const char *name, uint64_t from, uint64_t to)
+/* A range or a mark of the training thread. */
+static void named_region(uint32_t kind, uint64_t from, uint64_t to, struct build_texts texts)
 {
-	struct hr_region g = {.proc = TRAINS,
-			      .tid = TRAINS,
-			      .kind = HR_REGION_RANGE,
-			      .count = 1,
-			      .start_ns = FIX_BOOT_NS + from,
-			      .dur_ns = to - from,
-			      .step = HR_REGION_UNKNOWN,
-			      .epoch = HR_REGION_UNKNOWN};
-
-	if (domain != NULL)
-		assert_int_equal(hr_regions_text(regions, domain, strlen(domain), &g.domain), 0);
-	assert_int_equal(hr_regions_text(regions, name, strlen(name), &g.name), 0);
-	assert_int_equal(hr_regions_add(regions, &g), 0);
+	build_region(stream,
+		     (struct hr_region){.proc = TRAINS,
+					.tid = TRAINS,
+					.kind = kind,
+					.start_ns = FIX_BOOT_NS + from,
+					.dur_ns = to - from,
+					.step = HR_REGION_UNKNOWN,
+					.epoch = HR_REGION_UNKNOWN},
+		     texts);
 }
 
 /* What the training thread does in a step that begins at `at`. */
@@ -122,7 +116,8 @@ static void make_extra(unsigned file, uint64_t at)
 	if (plan.extra == SYNCS)
 		op(WORKERS, HR_OP_fsync, file, &t, 15 * MS, HR_OFFSET_NONE, 0);
 	if (plan.extra == COMPUTES)
-		range("torch", "backward", at, at + MS);
+		named_region(HR_REGION_RANGE, at, at + MS,
+			     (struct build_texts){.domain = "torch", .name = "backward"});
 }
 
 /* What it does between two passes. Returns when it ends. */
@@ -137,21 +132,13 @@ static uint64_t make_pause(uint64_t at)
 /* NVML's answer at the end of a step, of the time since the one before. */
 static void busy_mark(uint64_t since, uint64_t at)
 {
-	struct hr_region g = {.proc = TRAINS,
-			      .tid = TRAINS,
-			      .kind = HR_REGION_MARK,
-			      .count = 1,
-			      .start_ns = FIX_BOOT_NS + at,
-			      .step = HR_REGION_UNKNOWN,
-			      .epoch = HR_REGION_UNKNOWN};
 	char args[64];
 
 	snprintf(args, sizeof(args), "{\"busy_percent\":%u,\"since_ns\":%llu}", plan.busy,
 		 (unsigned long long)(at - since));
-	assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
-	assert_int_equal(hr_regions_text(regions, "headrace", 8, &g.domain), 0);
-	assert_int_equal(hr_regions_text(regions, "accelerator", 11, &g.name), 0);
-	assert_int_equal(hr_regions_add(regions, &g), 0);
+	named_region(HR_REGION_MARK, at, at,
+		     (struct build_texts){
+			 .domain = "headrace", .args = args, .name = "accelerator"});
 }
 
 /* One pass as torch does it, from `at` on; returns its end. */
@@ -162,7 +149,8 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 	char args[320];
 
 	if (plan.start_ns > 0)
-		range(NULL, "DataLoader.__iter__", at, created);
+		named_region(HR_REGION_RANGE, at, created,
+			     (struct build_texts){.name = "DataLoader.__iter__"});
 	at = idle[0] = idle[1] = created;
 
 	for (unsigned i = 0; i < BATCHES; i++) {
@@ -220,18 +208,16 @@ static void send_processes(struct fixture__stream *s, uint64_t end)
 {
 	Headrace__Process rows[1 + WORKERS];
 
-	for (unsigned i = 0; i < 1 + WORKERS; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = TRAINS + i;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].cpus = plan.cpus;
-		rows[i].cpu_quota_milli = plan.quota_milli;
-		rows[i].start_ns = FIX_BOOT_NS;
-		rows[i].end_ns = FIX_BOOT_NS + end;
-		rows[i].parent_proc = i > 0 ? TRAINS : 0;
-		rows[i].worker_plus1 = i;
-	}
-	fixture__send_process_rows(s, rows, 1 + WORKERS);
+	for (unsigned i = 0; i < 1 + WORKERS; i++)
+		rows[i] = (Headrace__Process){.proc = TRAINS + i,
+					      .pid = (int32_t)i + 1,
+					      .cpus = plan.cpus,
+					      .cpu_quota_milli = plan.quota_milli,
+					      .start_ns = FIX_BOOT_NS,
+					      .end_ns = FIX_BOOT_NS + end,
+					      .parent_proc = i > 0 ? TRAINS : 0,
+					      .worker_plus1 = i};
+	build_processes(&s->b, rows, 1 + WORKERS);
 }
 
 /* Nodes number the same mounts differently. */
@@ -243,7 +229,10 @@ static uint32_t mount_id(const struct fixture__stream *s, bool scratch)
 static void send_files(struct fixture__stream *s)
 {
 	Headrace__Path rows[FILES_MAX];
-	Headrace__Mount mounts[2];
+	Headrace__Mount mounts[] = {
+	    {.id = mount_id(s, false), .path = BUILD_BYTES("/data"), .fs_type = "nfs4"},
+	    {.id = mount_id(s, true), .path = BUILD_BYTES("/scratch"), .fs_type = "nfs4"},
+	};
 	char names[FILES_MAX][64];
 
 	for (unsigned i = 0; i < plan.files; i++) {
@@ -252,28 +241,12 @@ static void send_files(struct fixture__stream *s)
 
 		snprintf(names[i], sizeof(names[i]), "%s/set/f%02u", plan.linked ? "/links" : root,
 			 i);
-		headrace__path__init(&rows[i]);
-		rows[i].id = i + 1;
-		rows[i].hash = 1000 + i;
-		rows[i].path = (ProtobufCBinaryData){strlen(names[i]), (uint8_t *)names[i]};
-		rows[i].mount = mount_id(s, scratch);
+		rows[i] = (Headrace__Path){.id = i + 1,
+					   .hash = 1000 + i,
+					   .path = build_bytes(names[i]),
+					   .mount = mount_id(s, scratch)};
 	}
-	for (unsigned i = 0; i < 2; i++) {
-		headrace__mount__init(&mounts[i]);
-		mounts[i].id = mount_id(s, i == 1);
-		mounts[i].fs_type = "nfs4";
-	}
-	mounts[0].path = FIX_BYTES("/data");
-	mounts[1].path = FIX_BYTES("/scratch");
-	fixture__send_path_rows(s, rows, plan.files, mounts, 2);
-}
-
-static int by_end(const void *a, const void *b)
-{
-	const struct hr_event *x = a, *y = b;
-	uint64_t ends[] = {x->start_ns + x->dur_ns, y->start_ns + y->dur_ns};
-
-	return (ends[0] > ends[1]) - (ends[0] < ends[1]);
+	build_paths(&s->b, rows, plan.files, mounts, 2);
 }
 
 void loader_job_fill(struct fixture__stream *s)
@@ -284,7 +257,7 @@ void loader_job_fill(struct fixture__stream *s)
 
 	n_ops = 0;
 	n_served = 0;
-	assert_int_equal(hr_regions_new(&regions), 0);
+	stream = &s->b;
 	if (plan.extra == LISTS) {
 		uint64_t t = MS;
 
@@ -305,10 +278,10 @@ void loader_job_fill(struct fixture__stream *s)
 	}
 	send_processes(s, at);
 	send_files(s);
-	qsort(ops, n_ops, sizeof(*ops), by_end);
+	qsort(ops, n_ops, sizeof(*ops), build_by_end);
 	if (n_ops > 0)
-		fixture__send_events(s, ops, n_ops, tasks, WORKERS + 1);
-	fixture__send_regions(s, regions);
+		build_events(&s->b, ops, n_ops, tasks, WORKERS + 1);
+	build_regions(&s->b);
 }
 
 void loader_job_usual(void)

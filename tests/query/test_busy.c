@@ -124,7 +124,7 @@ static void operations_that_overlap_in_every_way(void **state)
 		fixture_open(&f, store, &options[seed % 2]);
 		compare(&f, what);
 		fixture_close(&f);
-		fixture_remove(store);
+		build_remove(store);
 	}
 }
 
@@ -164,7 +164,7 @@ static void a_large_job(void **state)
 	free(should);
 	little_is_kept(f.q);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* ---- what is not there, or not true ------------------------------------------------------ */
@@ -210,7 +210,7 @@ static void a_damaged_batch_is_noted_and_left_out(void **state)
 	compare(&f, "damaged");
 	assert_int_equal(hr_query_damaged(f.q, &first), 1);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* Times in headers decide what is final: an event behind them would be counted twice. */
@@ -229,7 +229,7 @@ static void a_header_that_lies_is_damage(void **state)
 	free(is);
 	free(others);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* ---- what a statement may say -------------------------------------------------------------- */
@@ -390,7 +390,7 @@ static void one_of_many_threads_has_the_rows(void **state)
 		hr__busy_free(s.busy);
 	}
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 int main(void)

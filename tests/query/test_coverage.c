@@ -189,7 +189,7 @@ static void without_probes_there_is_no_answer(void **state)
 	assert_string_equal(text, HEADER);
 	free(text);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 int main(void)

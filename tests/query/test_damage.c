@@ -242,7 +242,7 @@ static void a_copy_without_its_start_is_the_same_stream(void **state)
 		free(frames);
 		free(path);
 	}
-	fixture_remove(other);
+	build_remove(other);
 }
 
 /* A frame whose bytes are fine and whose arrays are not. */

@@ -213,8 +213,8 @@ static int teardown(void **state)
 	(void)state;
 	fixture_close(&grouped);
 	fixture_close(&plain);
-	fixture_remove(stores[0]);
-	fixture_remove(stores[1]);
+	build_remove(stores[0]);
+	build_remove(stores[1]);
 	return 0;
 }
 

@@ -107,7 +107,7 @@ static void any_file_id_has_its_name(void **state)
 	fixture_expect(&f, "SELECT path, first_ns = 1700000000000000000 FROM files ORDER BY path",
 		       "/data/f0,true\n/data/f1,true\n/data/f2,true\n/data/f3,true\n");
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* ---- any number ------------------------------------------------------------------------------ */
@@ -290,10 +290,10 @@ static void any_number_is_survived(void **state)
 			for (size_t k = 0; k < n; k++)
 				copy_spoiled(&streams[k], store, &seed);
 			ask_all(store);
-			fixture_remove(store);
+			build_remove(store);
 		}
 		hr_catalog_free(c);
-		fixture_remove(whole);
+		build_remove(whole);
 	}
 }
 

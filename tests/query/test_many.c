@@ -46,7 +46,7 @@ static void rows_of_many_streams_share_a_chunk(void **state)
 	    &f, "SELECT count(*), count(DISTINCT job), sum(job::INT), min(exe) FROM processes",
 	    "1000,1000,500500,/usr/bin/python3\n");
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* One job id in two clusters and in two attempts: their streams are counted apart, and each node once. */
@@ -60,7 +60,7 @@ static void streams_are_counted_for_their_own_job(void **state)
 	fixture_expect(&f, "SELECT cluster, attempt, nodes FROM jobs ORDER BY ALL",
 		       "c,0,1\nc,1,1\nd,0,1\n");
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 int main(void)

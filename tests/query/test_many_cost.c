@@ -64,8 +64,8 @@ static void five_times_the_jobs_cost_five_times_the_time(void **state)
 		within += other < 7 * one;
 	}
 	assert_true(within >= MOST);
-	fixture_remove(few);
-	fixture_remove(many);
+	build_remove(few);
+	build_remove(many);
 }
 
 int main(void)

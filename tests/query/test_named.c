@@ -138,7 +138,7 @@ static void checkpoints_are_found(void **state)
 	assert_string_equal(text, HEADER);
 	free(text);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 #undef HEADER
 }
 
@@ -208,7 +208,7 @@ static void runs_stay_apart(void **state)
 		free(text);
 	}
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 static void all_run_and_are_documented(void **state)
@@ -369,7 +369,7 @@ static void the_last_labels_count(void **state)
 	fixture_open(&f, store, NULL);
 	fixture_expect(&f, "SELECT key, value FROM labels", "run,b\n");
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 static char said[16][256];
@@ -458,7 +458,7 @@ static void notes_of_many_nodes(void **state)
 			else
 				assert_string_equal(said[i], expected[i + 1]);
 		fixture_close(&f);
-		fixture_remove(store);
+		build_remove(store);
 	}
 	n_said = 0;
 }
@@ -479,7 +479,7 @@ static void a_level_without_an_end_is_noted(void **state)
 	assert_int_equal(strncmp(said[0], expected, sizeof(expected) - 1), 0);
 	n_said = 0;
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* What is not there is said, with what is. */
@@ -557,7 +557,7 @@ static void many_values_are_counted(void **state)
 	}
 	n_said = 0;
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 int main(void)

@@ -206,7 +206,7 @@ static int teardown(void **state)
 {
 	fixture_close(&pruned);
 	fixture_close(&whole);
-	fixture_remove(*state);
+	build_remove(*state);
 	return 0;
 }
 

@@ -138,7 +138,7 @@ static void a_killed_stream_makes_a_killed_node(void **state)
 	free(sql);
 	fixture_expect(&f, "SELECT state FROM jobs", "killed\n");
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 /* One of two nodes was killed, the first or the second one. */
@@ -164,7 +164,7 @@ static void a_killed_node_makes_a_killed_job(void **state)
 	fixture_open(&f, store, NULL);
 	fixture_expect(&f, "SELECT job, state FROM jobs ORDER BY job", "8,killed\n9,killed\n");
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 static char said[8][256];

@@ -97,14 +97,14 @@ static void print_all(FILE *to)
 	print_widths(to, &f, "small", "files", NULL, folder);
 	print_widths(to, &f, "small", "file", "/data/a", plain);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 	store = fixture_make_probed();
 	fixture_open(&f, store, NULL);
 	print_widths(to, &f, "probed", "coverage", NULL, plain);
 	print_widths(to, &f, "probed", "coverage", "by=process", plain);
 	print_widths(to, &f, "probed", "coverage", "top=1", plain);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 	fixture_open(&f, t->store, NULL);
 	for (size_t i = 0; i < sizeof(train) / sizeof(train[0]); i++)
 		print_widths(to, &f, "train", train[i], NULL, plain);
@@ -196,14 +196,14 @@ static void print_answers(FILE *to)
 	for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
 		fixture_print(&f, to, small[i][0], small[i][1], small[i][2], ROWS_MOST);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 	store = fixture_make_probed();
 	fputs("== probed\n", to);
 	fixture_open(&f, store, NULL);
 	for (size_t i = 0; i < sizeof(probed) / sizeof(probed[0]); i++)
 		fixture_print(&f, to, probed[i][0], probed[i][1], probed[i][2], ROWS_MOST);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 	fputs("== train\n", to);
 	fixture_open(&f, t->store, NULL);
 	for (size_t i = 0; i < sizeof(train) / sizeof(train[0]); i++)
@@ -239,7 +239,7 @@ static void rows_of_several_attempts_say_which(void **state)
 		fail_msg("%s", text);
 	free(text);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 int main(int argc, char **argv)

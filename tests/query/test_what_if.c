@@ -302,7 +302,7 @@ static void refuses_what_it_does_not_know(void **state)
 	free(text);
 	assert_int_equal(answer_notes(&f, "forecast"), 1);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 int main(void)

@@ -97,7 +97,7 @@ static void print_all(FILE *to)
 		print_variants(&f, to, q);
 	}
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }
 
 static void all_answers(void **state)

@@ -408,7 +408,7 @@ static void a_missing_node_is_said(void **state)
 	snprintf(pattern, sizeof(pattern), "%s/jobs/noscr/node1.*", (const char *)*state);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
 	assert_int_equal(found.gl_pathc, 1);
-	fixture_remove(strdup(found.gl_pathv[0]));
+	build_remove(strdup(found.gl_pathv[0]));
 	globfree(&found);
 	fixture_open_job(&f, *state, "noscr", NULL);
 	text = fixture_ask(&f, sql[MODEL]);
@@ -444,7 +444,7 @@ static int teardown(void **state)
 	}
 	for (unsigned i = 0; i < QUESTIONS; i++)
 		free(sql[i]);
-	fixture_remove(*state);
+	build_remove(*state);
 	return 0;
 }
 

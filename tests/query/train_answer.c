@@ -160,5 +160,5 @@ void answer_lacks(const char *name, const char *note)
 	assert_int_equal(answer_notes(&f, name), 1);
 	assert_int_equal(strncmp(answer_said[0], note, strlen(note)), 0);
 	fixture_close(&f);
-	fixture_remove(store);
+	build_remove(store);
 }

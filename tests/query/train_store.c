@@ -7,7 +7,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/batch.h"
 #include "tests/query/fixture_frames.h"
 
 #define STEPS	     120u
@@ -196,15 +195,13 @@ static void send_processes(struct fixture__stream *s)
 	} known[] = {{1, 0}, {1, 1}, {1, 2}, {2, 0}, {3, 0}, {0, 0}};
 	Headrace__Process rows[6];
 
-	for (unsigned i = 0; i < 6; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)(100 + i);
-		rows[i].start_ns = FIX_BOOT_NS;
-		rows[i].rank_plus1 = known[i].rank_plus1;
-		rows[i].worker_plus1 = known[i].worker_plus1;
-	}
-	fixture__send_process_rows(s, rows, 6);
+	for (unsigned i = 0; i < 6; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .pid = (int32_t)(100 + i),
+					      .start_ns = FIX_BOOT_NS,
+					      .rank_plus1 = known[i].rank_plus1,
+					      .worker_plus1 = known[i].worker_plus1};
+	build_processes(&s->b, rows, 6);
 }
 
 static int by_end(const void *a, const void *b)
@@ -220,39 +217,29 @@ static int by_end(const void *a, const void *b)
 static void send_events(struct fixture__stream *s, const struct train *t)
 {
 	struct hr_event batch[BATCH_EVENTS];
-	struct hr_encoder *encoder;
 
-	assert_int_equal(hr_encoder_new(&encoder), 0);
+	assert_int_equal(hr_encoder_new(&s->b.encoder), 0);
 	for (size_t i = 0, n; i < t->n_events; i += n) {
-		Headrace__Frame frame = HEADRACE__FRAME__INIT;
-		Headrace__EventBatch msg;
-
 		n = t->n_events - i < BATCH_EVENTS ? t->n_events - i : BATCH_EVENTS;
 		memcpy(batch, t->events + i, n * sizeof(*batch));
 		for (size_t k = 0; k < n; k++)
 			batch[k].start_ns += FIX_BOOT_NS;
-		assert_int_equal(hr_batch_encode(encoder, batch, n, tasks, TRAIN_TASKS, &msg), 0);
-		frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-		frame.events = &msg;
-		fixture__send(s, &frame);
+		build_events(&s->b, batch, n, tasks, TRAIN_TASKS);
 	}
-	hr_encoder_free(encoder);
+	hr_encoder_free(s->b.encoder);
+	s->b.encoder = NULL;
 }
 
 /* Of reads: a row for each process and mount. */
 static void send_rollups(struct fixture__stream *s, const struct train *t)
 {
-	Headrace__Rollup rows[2 * TRAIN_TASKS], *list[2 * TRAIN_TASKS];
-	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__Rollup rows[2 * TRAIN_TASKS];
+	size_t n = 0;
 
-	for (unsigned i = 0; i < 2 * TRAIN_TASKS; i++) {
-		headrace__rollup__init(&rows[i]);
-		rows[i].proc = tasks[i / 2].proc;
-		rows[i].mount = 1 + i % 2;
-		rows[i].op = i % 2 ? HR_OP_pread64 : HR_OP_read;
-		list[i] = &rows[i];
-	}
+	for (unsigned i = 0; i < 2 * TRAIN_TASKS; i++)
+		rows[i] = (Headrace__Rollup){.proc = tasks[i / 2].proc,
+					     .mount = 1 + i % 2,
+					     .op = i % 2 ? HR_OP_pread64 : HR_OP_read};
 	for (size_t i = 0; i < t->n_events; i++) {
 		const struct hr_event *e = &t->events[i];
 		Headrace__Rollup *row = &rows[2 * e->task + (e->op == HR_OP_pread64)];
@@ -264,33 +251,20 @@ static void send_rollups(struct fixture__stream *s, const struct train *t)
 		row->dur_ns += e->dur_ns;
 	}
 	for (unsigned i = 0; i < 2 * TRAIN_TASKS; i++)
-		if (list[i]->count > 0)
-			list[batch.n_rows++] = list[i];
-	batch.window_start_ns = FIX_BOOT_NS;
-	batch.window_ns = 10000000000u;
-	batch.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-	frame.rollups = &batch;
-	fixture__send(s, &frame);
+		if (rows[i].count > 0)
+			rows[n++] = rows[i];
+	build_rollups(&s->b, FIX_BOOT_NS, rows, n, NULL, 0);
 }
 
 static void send_regions(struct fixture__stream *s, const struct train *t)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	struct hr_regions *r;
-
-	assert_int_equal(hr_regions_new(&r), 0);
 	for (size_t i = 0; i < t->n_regions; i++) {
 		struct hr_region region = t->regions[i];
 
 		region.start_ns += FIX_BOOT_NS;
-		region.domain = 0;
-		assert_int_equal(hr_regions_add(r, &region), 0);
+		build_region(&s->b, region, (struct build_texts){0});
 	}
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)hr_regions_message(r);
-	fixture__send(s, &frame);
-	hr_regions_free(r);
+	build_regions(&s->b);
 }
 
 struct train *train_new(void)
@@ -313,13 +287,13 @@ struct train *train_new(void)
 	send_events(&s, m.t);
 	send_rollups(&s, m.t);
 	send_regions(&s, m.t);
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	build_end(&s.b, "ended");
+	build_close(&s.b);
 	return m.t;
 }
 
 void train_free(struct train *t)
 {
-	fixture_remove(t->store);
+	build_remove(t->store);
 	free(t);
 }

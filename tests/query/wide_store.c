@@ -73,38 +73,38 @@ static void send_processes(struct wide *w)
 	for (uint32_t i = LAUNCHER; i < PROCS; i++) {
 		Headrace__Process *p = &rows[i];
 
-		headrace__process__init(p);
-		p->proc = i;
-		p->pid = (int32_t)(1000 * (w->s.node + 1) + i);
-		p->parent_proc = known[i].parent;
-		p->ppid = known[i].parent > 0 ? rows[known[i].parent].pid : 1;
-		p->exe =
-		    i == LAUNCHER ? FIX_BYTES("/usr/bin/torchrun") : FIX_BYTES("/usr/bin/python3");
-		p->cmdline = FIX_BYTES("python3\0train.py\0--lr\0"
-				       "0.1\0");
-		p->exec_of = known[i].exec_of;
-		p->start_ns = FIX_BOOT_NS + 11 * i * MS;
-		p->end_ns = known[i].exit[0] != '\0' ? FIX_BOOT_NS + (40000 + 7 * i) * MS : 0;
-		p->exit = known[i].exit;
-		p->rank_plus1 = known[i].rank_plus1 > 0 ? known[i].rank_plus1 + 2 * w->s.node : 0;
-		p->local_rank_plus1 = known[i].rank_plus1;
-		p->world_size = 4;
-		p->loader_plus1 = known[i].loader_plus1;
-		p->loader_worker_plus1 = known[i].loader_plus1 > 0;
-		p->worker_plus1 = known[i].worker_plus1;
-		p->rank_source = known[i].rank_source != NULL ? known[i].rank_source : "";
-		p->uid = 1000;
-		p->deselected = i == NOT_CHOSEN;
-		p->restart_plus1 = known[i].rank_plus1 > 0 ? 2 : 0;
-		p->cpus = 4 + i % 3;
-		p->first_cpu = i;
-		p->cpu_quota_milli = i % 2 ? 1500 : 0;
+		*p = (Headrace__Process){
+		    .proc = i,
+		    .pid = (int32_t)(1000 * (w->s.node + 1) + i),
+		    .parent_proc = known[i].parent,
+		    .ppid = known[i].parent > 0 ? rows[known[i].parent].pid : 1,
+		    .cmdline = BUILD_BYTES("python3\0train.py\0--lr\0"
+					   "0.1\0"),
+		    .exec_of = known[i].exec_of,
+		    .start_ns = FIX_BOOT_NS + 11 * i * MS,
+		    .end_ns = known[i].exit[0] != '\0' ? FIX_BOOT_NS + (40000 + 7 * i) * MS : 0,
+		    .exit = known[i].exit,
+		    .rank_plus1 = known[i].rank_plus1 > 0 ? known[i].rank_plus1 + 2 * w->s.node : 0,
+		    .local_rank_plus1 = known[i].rank_plus1,
+		    .world_size = 4,
+		    .loader_plus1 = known[i].loader_plus1,
+		    .loader_worker_plus1 = known[i].loader_plus1 > 0,
+		    .worker_plus1 = known[i].worker_plus1,
+		    .rank_source = known[i].rank_source,
+		    .uid = 1000,
+		    .deselected = i == NOT_CHOSEN,
+		    .restart_plus1 = known[i].rank_plus1 > 0 ? 2 : 0,
+		    .cpus = 4 + i % 3,
+		    .first_cpu = i,
+		    .cpu_quota_milli = i % 2 ? 1500 : 0};
+		p->exe = i == LAUNCHER ? BUILD_BYTES("/usr/bin/torchrun")
+				       : BUILD_BYTES("/usr/bin/python3");
 	}
-	left_out.pattern = FIX_BYTES("/opt");
+	left_out.pattern = BUILD_BYTES("/opt");
 	left_out.opens = 321 + w->s.node;
 	rows[LOADS_A].n_excluded = 1;
 	rows[LOADS_A].excluded = excluded;
-	fixture__send_process_rows(&w->s, rows + LAUNCHER, PROCS - 1);
+	build_processes(&w->s.b, rows + LAUNCHER, PROCS - 1);
 }
 
 /* Files of five groups; those of the last are read by Python itself. */
@@ -127,23 +127,17 @@ static void send_paths(struct wide *w)
 	char names[FILES][48];
 
 	for (unsigned i = 0; i < FILES; i++) {
-		size_t n = (size_t)snprintf(names[i], sizeof(names[i]), groups[i % GROUPS].name,
-					    i / GROUPS * 100);
-
-		headrace__path__init(&rows[i]);
-		rows[i].id = i + 1;
-		rows[i].hash = 5000 + i;
-		rows[i].path = (ProtobufCBinaryData){n, (uint8_t *)names[i]};
-		rows[i].mount = groups[i % GROUPS].mount;
-		rows[i].scope = groups[i % GROUPS].scope;
+		snprintf(names[i], sizeof(names[i]), groups[i % GROUPS].name, i / GROUPS * 100);
+		rows[i] = (Headrace__Path){.id = i + 1,
+					   .hash = 5000 + i,
+					   .path = build_bytes(names[i]),
+					   .mount = groups[i % GROUPS].mount,
+					   .scope = groups[i % GROUPS].scope};
 	}
-	for (unsigned i = 0; i < 3; i++) {
-		headrace__mount__init(&mounts[i]);
-		mounts[i].id = i + 1;
-		mounts[i].path = (ProtobufCBinaryData){strlen(roots[i]), (uint8_t *)roots[i]};
-		mounts[i].fs_type = types[i];
-	}
-	fixture__send_path_rows(&w->s, rows, FILES, mounts, 3);
+	for (unsigned i = 0; i < 3; i++)
+		mounts[i] = (Headrace__Mount){
+		    .id = i + 1, .path = build_bytes(roots[i]), .fs_type = types[i]};
+	build_paths(&w->s.b, rows, FILES, mounts, 3);
 }
 
 /* ---- operations and their sums ---- */
@@ -191,14 +185,6 @@ static void add_event(struct wide *w, uint16_t op, unsigned round)
 		e->bits |= HR_EV_BPF;
 }
 
-static int by_end(const void *a, const void *b)
-{
-	const struct hr_event *x = a, *y = b;
-	uint64_t ends[] = {x->start_ns + x->dur_ns, y->start_ns + y->dur_ns};
-
-	return (ends[0] > ends[1]) - (ends[0] < ends[1]);
-}
-
 static uint64_t bytes_of(const struct hr_event *e)
 {
 	uint64_t bytes = hr_bytes_moved(hr_op_info(e->op)->bytes_rule, e->ret, e->asked, e->flags);
@@ -209,41 +195,35 @@ static uint64_t bytes_of(const struct hr_event *e)
 /* One row of a roll-up for each event of a window: readers add them up. */
 static void send_rollups(struct wide *w, uint64_t window)
 {
-	Headrace__Rollup rows[EVENTS], *list[EVENTS];
+	Headrace__Rollup rows[EVENTS];
 	uint64_t sizes[EVENTS][2], durations[EVENTS][2];
-	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	size_t n = 0;
 
-	batch.window_start_ns = window * HR_WINDOW_NS;
-	batch.window_ns = HR_WINDOW_NS;
-	batch.rows = list;
 	for (size_t i = 0; i < w->n; i++) {
 		const struct hr_event *e = &w->events[i];
-		Headrace__Rollup *row = &rows[batch.n_rows];
+		uint64_t bytes = bytes_of(e);
+		bool sized = hr_op_info(e->op)->bytes_rule != HR_BYTES_NONE;
 
 		if ((e->start_ns + e->dur_ns) / HR_WINDOW_NS != window)
 			continue;
-		headrace__rollup__init(row);
-		row->proc = tasks[e->task].proc;
-		row->op = e->op;
-		row->mount = groups[(e->file - 1) % GROUPS].mount;
-		row->scope = groups[(e->file - 1) % GROUPS].scope;
-		row->count = 1;
-		row->bytes = bytes_of(e);
-		row->errors = e->ret < 0;
-		row->dur_ns = row->max_dur_ns = e->dur_ns;
 		durations[i][0] = hr_log2_bin(e->dur_ns);
-		sizes[i][0] = hr_log2_bin(row->bytes);
+		sizes[i][0] = hr_log2_bin(bytes);
 		durations[i][1] = sizes[i][1] = 1;
-		row->n_dur_hist = 2;
-		row->dur_hist = durations[i];
-		row->n_size_hist = hr_op_info(e->op)->bytes_rule != HR_BYTES_NONE ? 2 : 0;
-		row->size_hist = sizes[i];
-		list[batch.n_rows++] = row;
+		rows[n++] = (Headrace__Rollup){.proc = tasks[e->task].proc,
+					       .op = e->op,
+					       .mount = groups[(e->file - 1) % GROUPS].mount,
+					       .scope = groups[(e->file - 1) % GROUPS].scope,
+					       .count = 1,
+					       .bytes = bytes,
+					       .errors = e->ret < 0,
+					       .dur_ns = e->dur_ns,
+					       .max_dur_ns = e->dur_ns,
+					       .n_dur_hist = 2,
+					       .dur_hist = durations[i],
+					       .n_size_hist = sized ? 2 : 0,
+					       .size_hist = sizes[i]};
 	}
-	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-	frame.rollups = &batch;
-	fixture__send(&w->s, &frame);
+	build_rollups(&w->s.b, window * HR_WINDOW_NS, rows, n, NULL, 0);
 }
 
 static void count_in_record(Headrace__FileRecord *r, const struct hr_event *e)
@@ -285,20 +265,17 @@ static void count_in_record(Headrace__FileRecord *r, const struct hr_event *e)
 /* A file record for each event: readers add them up. */
 static void send_records(struct wide *w)
 {
-	static Headrace__FileRecord rows[EVENTS], *list[EVENTS];
+	static Headrace__FileRecord rows[EVENTS];
 	static uint64_t sizes[EVENTS][2];
-	Headrace__FileRecords records = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
 	for (size_t i = 0; i < w->n; i++) {
 		const struct hr_event *e = &w->events[i];
 
-		headrace__file_record__init(&rows[i]);
-		rows[i].proc = tasks[e->task].proc;
-		rows[i].file = e->file;
-		rows[i].api = hr_op_info(e->op)->api;
-		rows[i].first_ns = e->start_ns;
-		rows[i].last_ns = e->start_ns + e->dur_ns;
+		rows[i] = (Headrace__FileRecord){.proc = tasks[e->task].proc,
+						 .file = e->file,
+						 .api = hr_op_info(e->op)->api,
+						 .first_ns = e->start_ns,
+						 .last_ns = e->start_ns + e->dur_ns};
 		count_in_record(&rows[i], e);
 		sizes[i][0] = hr_log2_bin(bytes_of(e));
 		sizes[i][1] = 1;
@@ -306,13 +283,8 @@ static void send_records(struct wide *w)
 		rows[i].read_size_hist = sizes[i];
 		rows[i].n_write_size_hist = 2 * rows[i].writes;
 		rows[i].write_size_hist = sizes[i];
-		list[i] = &rows[i];
 	}
-	records.n_rows = w->n;
-	records.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &records;
-	fixture__send(&w->s, &frame);
+	build_file_records(&w->s.b, rows, w->n);
 }
 
 /* The operations of NOT_KNOWN, or the others. */
@@ -324,7 +296,7 @@ static void send_batch(struct wide *w, bool not_known)
 	for (size_t i = 0; i < w->n; i++)
 		if ((tasks[w->events[i].task].proc == NOT_KNOWN) == not_known)
 			some[n++] = w->events[i];
-	fixture__send_events(&w->s, some, n, tasks, TASKS);
+	build_events(&w->s.b, some, n, tasks, TASKS);
 }
 
 static void send_operations(struct wide *w)
@@ -333,7 +305,7 @@ static void send_operations(struct wide *w)
 		for (unsigned round = 0; hr_op_info(op)->name != NULL && round < ROUNDS; round++)
 			if (hr_op_info(op)->class != HR_CLASS_HOOK)
 				add_event(w, op, round);
-	qsort(w->events, w->n, sizeof(*w->events), by_end);
+	qsort(w->events, w->n, sizeof(*w->events), build_by_end);
 	send_batch(w, false);
 	send_batch(w, true); /* a batch may be skipped if its processes do not matter */
 	for (uint64_t window = 0; window < 6; window++)
@@ -343,8 +315,8 @@ static void send_operations(struct wide *w)
 
 /* ---- regions, losses, levels, kernel ---- */
 
-static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
-		       const struct hr_task *of, uint64_t start, uint64_t dur)
+static void add_region(struct wide *w, uint32_t kind, const struct hr_task *of, uint64_t start,
+		       uint64_t dur)
 {
 	static const char *const names[] = {"forward", "torch.save", "step", "Trainer.fit"};
 	static const char *const domains[] = {"torch", "keras", "", "app"};
@@ -356,7 +328,6 @@ static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
 	struct hr_region g = {.proc = of->proc,
 			      .tid = of->tid,
 			      .kind = kind,
-			      .count = 1,
 			      .start_ns = FIX_BOOT_NS + start,
 			      .dur_ns = kind == HR_REGION_MARK ? 0 : dur};
 
@@ -368,11 +339,7 @@ static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
 	g.open = below(w, 15) == 0;
 	snprintf(args, sizeof(args), "{\"path\":\"/scratch/run7/step=%u/model.pt\",\"n\":%u}", step,
 		 n);
-	assert_int_equal(hr_regions_text(r, name, strlen(name), &g.name), 0);
-	assert_int_equal(hr_regions_text(r, domain, strlen(domain), &g.domain), 0);
-	assert_int_equal(hr_regions_text(r, category, strlen(category), &g.category), 0);
-	assert_int_equal(hr_regions_text(r, args, strlen(args), &g.args), 0);
-	assert_int_equal(hr_regions_add(r, &g), 0);
+	build_region(&w->s.b, g, (struct build_texts){domain, category, args, name});
 }
 
 /*
@@ -381,9 +348,6 @@ static void add_region(struct wide *w, struct hr_regions *r, uint32_t kind,
  */
 static void send_regions(struct wide *w)
 {
-	struct hr_regions *r;
-
-	assert_int_equal(hr_regions_new(&r), 0);
 	for (unsigned t = 0; t < TASKS; t++) {
 		uint64_t at = (200 + below(w, 300)) * MS;
 
@@ -392,11 +356,11 @@ static void send_regions(struct wide *w)
 			bool holds = kind == HR_REGION_STEP || kind == HR_REGION_EPOCH;
 			uint64_t dur = MS + below_ms(w, 700);
 
-			add_region(w, r, kind, &tasks[t], at, holds ? 8 * dur : dur);
+			add_region(w, kind, &tasks[t], at, holds ? 8 * dur : dur);
 			at += (holds ? MS : dur) + below(w, 200 * MS);
 		}
 	}
-	fixture__send_regions(&w->s, r);
+	build_regions(&w->s.b);
 }
 
 static void send_losses(struct wide *w)
@@ -407,38 +371,22 @@ static void send_losses(struct wide *w)
 	};
 #undef HR_LOSS
 	enum { REASONS = sizeof(reasons) / sizeof(reasons[0]) };
-	Headrace__LossRow rows[REASONS], *list[REASONS];
-	Headrace__Loss loss = HEADRACE__LOSS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__LossRow rows[REASONS];
 
 	for (size_t i = 0; i < REASONS; i++) {
-		headrace__loss_row__init(&rows[i]);
-		rows[i].proc = i % PROCS;
-		rows[i].reason = (char *)(uintptr_t)reasons[i];
-		rows[i].op = i % 4 == 1 ? HR_OP_read : 0;
+		rows[i] = (Headrace__LossRow){.proc = i % PROCS,
+					      .reason = (char *)(uintptr_t)reasons[i],
+					      .op = i % 4 == 1 ? HR_OP_read : 0};
 		rows[i].count = 1 + below(w, 1000);
 		rows[i].bytes = below(w, 100000);
 		rows[i].dur_ns = below(w, MS);
-		list[i] = &rows[i];
 	}
-	loss.n_rows = REASONS;
-	loss.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_LOSS;
-	frame.loss = &loss;
-	fixture__send(&w->s, &frame);
+	build_losses(&w->s.b, rows, REASONS);
 }
 
 static void send_level(struct wide *w, char *level, uint64_t from_ms, uint64_t to_ms)
 {
-	Headrace__Levels span = HEADRACE__LEVELS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-
-	span.level = level;
-	span.start_ns = FIX_BOOT_NS + from_ms * MS;
-	span.end_ns = FIX_BOOT_NS + to_ms * MS;
-	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
-	frame.levels = &span;
-	fixture__send(&w->s, &frame);
+	build_level(&w->s.b, level, FIX_BOOT_NS + from_ms * MS, FIX_BOOT_NS + to_ms * MS);
 }
 
 static void send_kernel(struct wide *w)
@@ -446,12 +394,10 @@ static void send_kernel(struct wide *w)
 	static const uint16_t ops[] = {HR_OP_read, HR_OP_write, HR_OP_openat, HR_OP_page_cache_fill,
 				       HR_OP_io_uring_read};
 	enum { ROWS = 40 };
-	Headrace__KernelRecord rows[ROWS], *list[ROWS];
-	Headrace__KernelRecords records = HEADRACE__KERNEL_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__KernelRecord rows[ROWS];
 
 	for (unsigned i = 0; i < ROWS; i++) {
-		headrace__kernel_record__init(&rows[i]);
+		rows[i] = (Headrace__KernelRecord){0};
 		rows[i].proc = tasks[below(w, TASKS)].proc;
 		rows[i].file = (uint32_t)below(w, FILES);
 		rows[i].op = ops[below(w, 5)];
@@ -460,13 +406,8 @@ static void send_kernel(struct wide *w)
 		rows[i].bytes = below(w, 100000);
 		rows[i].errors = below(w, 3);
 		rows[i].dur_ns = below(w, 9 * MS);
-		list[i] = &rows[i];
 	}
-	records.n_rows = ROWS;
-	records.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_KERNEL_RECORDS;
-	frame.kernel_records = &records;
-	fixture__send(&w->s, &frame);
+	build_kernel_records(&w->s.b, rows, ROWS);
 }
 
 static void make_node(const char *store, unsigned node)
@@ -488,8 +429,8 @@ static void make_node(const char *store, unsigned node)
 	send_level(w, "off", 1000, 1700);
 	send_kernel(w);
 	fixture__send_job(&w->s, "ended", 4);
-	fixture__send_end(&w->s);
-	assert_int_equal(hr_writer_close(w->s.writer), 0);
+	build_end(&w->s.b, "ended");
+	build_close(&w->s.b);
 	free(w);
 }
 

@@ -6,7 +6,7 @@
  *           filter differs from tests/query/wide.txt. The job, w, ran on the nodes n1 and n2. Each
  *           node has a launcher, two ranks with workers, a process that exec replaced, and one of a
  *           rank that is not recorded.
- * Owner     The test, which removes it with fixture_remove(). The same numbers each time.
+ * Owner     The test, which removes it with build_remove(). The same numbers each time.
  */
 #ifndef HEADRACE_TESTS_QUERY_WIDE_STORE_H
 #define HEADRACE_TESTS_QUERY_WIDE_STORE_H
