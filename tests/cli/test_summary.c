@@ -6,7 +6,6 @@
 #include "cli/summary/summary.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,186 +17,108 @@
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_runs.h"
 #include "cli/summary/summary_who.h"
-#include "store/store.h"
 #include "common/ops.h"
+#include "tests/store/build.h"
 
 #define RANKED	3 /* rank 0, its worker 0, rank 2 */
 #define PROCS	4 /* and a process without a rank or I/O */
 #define CLASSES 40
 
-static char dir[64];
+static char *dir;
 
-struct stream {
-	struct hr_writer *writer;
-	Headrace__Frame frame;
-};
-
-static void append(struct stream *s)
+static void add_processes(struct build *b)
 {
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-	uint8_t *bytes;
-	size_t n;
-
-	clock.boot_ns = 1000;
-	clock.real_ns = UINT64_C(1700000000000001000);
-	s->frame.clock = &clock;
-	s->frame.seq = hr_writer_mark(s->writer) + 1;
-	assert_int_equal(hr_frame_pack(&s->frame, 1, &bytes, &n), 0);
-	assert_int_equal(hr_writer_append(s->writer, bytes, n), 0);
-	free(bytes);
-	headrace__frame__init(&s->frame);
-}
-
-static void add_processes(struct stream *s)
-{
-	Headrace__Processes body = HEADRACE__PROCESSES__INIT;
-	Headrace__Process p[PROCS], *rows[PROCS];
-	char patterns[][8] = {"/opt", "/etc", ""};
+	Headrace__Process p[PROCS];
+	const char *patterns[] = {"/opt", "/etc", ""};
 	Headrace__Excluded e[3], *excluded[] = {&e[0], &e[1], &e[2]};
 
-	for (int i = 0; i < PROCS; i++) {
-		headrace__process__init(&p[i]);
-		rows[i] = &p[i];
-		p[i].proc = (uint64_t)i + 1;
-		p[i].pid = 100 + i;
-		p[i].start_ns = UINT64_C(1000000000);
-		p[i].end_ns = i == 2 ? 0 : UINT64_C(11000000000);
-		p[i].rank_plus1 = i == RANKED ? 0 : i == 2 ? 3 : 1;
-		p[i].worker_plus1 = i == 1;
-		p[i].world_size = 4;
-	}
+	for (int i = 0; i < PROCS; i++)
+		p[i] = (Headrace__Process){.proc = (uint64_t)i + 1,
+					   .pid = 100 + i,
+					   .start_ns = UINT64_C(1000000000),
+					   .end_ns = i == 2 ? 0 : UINT64_C(11000000000),
+					   .rank_plus1 = i == RANKED ? 0 : i == 2 ? 3 : 1,
+					   .worker_plus1 = i == 1,
+					   .world_size = 4};
 	for (int i = 0; i < 3; i++) {
 		headrace__excluded__init(&e[i]);
-		e[i].pattern.data = (uint8_t *)patterns[i];
-		e[i].pattern.len = strlen(patterns[i]);
+		e[i].pattern = build_bytes(patterns[i]);
 		e[i].opens = 120 + (uint64_t)i;
 	}
 	p[0].n_excluded = 3;
 	p[0].excluded = excluded;
 	p[2].n_excluded = 1;
 	p[2].excluded = excluded;
-	body.n_rows = PROCS;
-	body.rows = rows;
-	s->frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-	s->frame.processes = &body;
-	append(s);
+	build_processes(b, p, PROCS);
 }
 
 /* File ids: 1..CLASSES in train/nNN, CLASSES + 1 a checkpoint, CLASSES + 2 a module of Python. */
-static void add_paths(struct stream *s)
+static void add_paths(struct build *b)
 {
-	Headrace__Paths body = HEADRACE__PATHS__INIT;
-	Headrace__Path p[CLASSES + 2], *rows[CLASSES + 2];
+	Headrace__Path p[CLASSES + 2];
 	char text[CLASSES + 2][64];
 
 	for (uint32_t i = 0; i < CLASSES + 2; i++) {
-		headrace__path__init(&p[i]);
-		rows[i] = &p[i];
 		if (i < CLASSES)
 			snprintf(text[i], sizeof(text[i]), "/data/train/n%02u/a\n.jpg", i);
 		else
 			snprintf(text[i], sizeof(text[i]),
 				 i == CLASSES ? "/data/ckpt/e0.pt" : "/py/os.py");
-		p[i].id = i + 1;
-		p[i].hash = (i + 1) * UINT64_C(8000000008);
-		p[i].path.data = (uint8_t *)text[i];
-		p[i].path.len = strlen(text[i]);
-		p[i].scope = i == CLASSES + 1;
+		p[i] = (Headrace__Path){.id = i + 1,
+					.hash = (i + 1) * UINT64_C(8000000008),
+					.path = build_bytes(text[i]),
+					.scope = i == CLASSES + 1};
 	}
-	body.n_rows = CLASSES + 2;
-	body.rows = rows;
-	s->frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	s->frame.paths = &body;
-	append(s);
+	build_paths(b, p, CLASSES + 2, NULL, 0);
 }
 
-struct row {
-	uint64_t proc, count, bytes, dur_ns;
-	uint32_t op, scope;
-	uint64_t hist[4];
-};
-
-static void add_rollups(struct stream *s)
+static void add_rollups(struct build *b)
 {
-	static const struct row table[] = {
-	    {1, 10, 0, 1000, HR_OP_open64, 0, {0, 10, 0, 0}},
-	    {1, 4, 4 << 20, 500000, HR_OP_write, 0, {20, 4, 0, 0}},
-	    {2, 100, 100 << 12, 9000, HR_OP_read, 0, {12, 80, 16, 20}},
-	    {3, 50, 50 << 12, 7000, HR_OP_read, 0, {12, 50, 0, 0}},
-	    {3, 7, 700, 300, HR_OP_read, 1, {6, 7, 0, 0}},
+	static uint64_t hists[][4] = {{0, 10}, {20, 4}, {12, 80, 16, 20}, {12, 50}, {6, 7}};
+	Headrace__Rollup rows[] = {
+	    {.proc = 1, .op = HR_OP_open64, .count = 10, .dur_ns = 1000, .errors = 1},
+	    {.proc = 1, .op = HR_OP_write, .count = 4, .bytes = 4 << 20, .dur_ns = 500000},
+	    {.proc = 2, .op = HR_OP_read, .count = 100, .bytes = 100 << 12, .dur_ns = 9000},
+	    {.proc = 3, .op = HR_OP_read, .count = 50, .bytes = 50 << 12, .dur_ns = 7000},
+	    {.proc = 3, .op = HR_OP_read, .scope = 1, .count = 7, .bytes = 700, .dur_ns = 300},
 	};
-	Headrace__RollupBatch body = HEADRACE__ROLLUP_BATCH__INIT;
-	Headrace__Rollup r[5], *rows[5];
-	uint64_t hist[5][4];
 
 	for (int i = 0; i < 5; i++) {
-		headrace__rollup__init(&r[i]);
-		rows[i] = &r[i];
-		r[i].proc = table[i].proc;
-		r[i].op = table[i].op;
-		r[i].scope = table[i].scope;
-		r[i].count = table[i].count;
-		r[i].bytes = table[i].bytes;
-		r[i].dur_ns = table[i].dur_ns;
-		r[i].errors = i == 0;
-		memcpy(hist[i], table[i].hist, sizeof(hist[i]));
-		r[i].size_hist = hist[i];
-		r[i].n_size_hist = hist[i][3] != 0 ? 4 : 2;
+		rows[i].size_hist = hists[i];
+		rows[i].n_size_hist = hists[i][3] != 0 ? 4 : 2;
 	}
-	body.n_rows = 5;
-	body.rows = rows;
-	s->frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-	s->frame.rollups = &body;
-	append(s);
+	build_rollups(b, 0, rows, 5, NULL, 0);
 }
 
-static void add_file_records(struct stream *s)
+static void add_file_records(struct build *b)
 {
-	Headrace__FileRecords body = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__FileRecord r[CLASSES + 2], *rows[CLASSES + 2];
+	Headrace__FileRecord r[CLASSES + 2];
 
-	for (uint32_t i = 0; i < CLASSES + 2; i++) {
-		headrace__file_record__init(&r[i]);
-		rows[i] = &r[i];
-		r[i].proc = 1 + i % RANKED;
-		r[i].file = i + 1;
-		r[i].opens = 1;
-		r[i].read_ns = i < CLASSES ? 1000 + i : i == CLASSES ? 0 : 999999;
-		r[i].bytes_read = i < CLASSES ? 4096 : 0;
-		r[i].write_ns = i == CLASSES ? 20000 : 0;
-		r[i].bytes_written = i == CLASSES ? 4 << 20 : 0;
-		r[i].first_ns = UINT64_C(2000000000);
-		r[i].last_ns = UINT64_C(12000000000);
-	}
-	body.n_rows = CLASSES + 2;
-	body.rows = rows;
-	s->frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	s->frame.file_records = &body;
-	append(s);
+	for (uint32_t i = 0; i < CLASSES + 2; i++)
+		r[i] = (Headrace__FileRecord){
+		    .proc = 1 + i % RANKED,
+		    .file = i + 1,
+		    .opens = 1,
+		    .read_ns = i < CLASSES ? 1000 + i : i == CLASSES ? 0 : 999999,
+		    .bytes_read = i < CLASSES ? 4096 : 0,
+		    .write_ns = i == CLASSES ? 20000 : 0,
+		    .bytes_written = i == CLASSES ? 4 << 20 : 0,
+		    .first_ns = UINT64_C(2000000000),
+		    .last_ns = UINT64_C(12000000000)};
+	build_file_records(b, r, CLASSES + 2);
 }
 
-static void add_losses(struct stream *s)
+static void add_losses(struct build *b)
 {
-	Headrace__Loss body = HEADRACE__LOSS__INIT;
-	Headrace__LossRow r[3], *rows[3];
-	char full[] = "ring_full", torn[] = "torn";
+	Headrace__LossRow rows[] = {{.reason = "ring_full", .count = 5, .bytes = 100},
+				    {.reason = "torn", .count = 5, .bytes = 100},
+				    {.reason = "ring_full", .count = 5, .bytes = 100}};
 
-	for (int i = 0; i < 3; i++) {
-		headrace__loss_row__init(&r[i]);
-		rows[i] = &r[i];
-		r[i].reason = i == 1 ? torn : full;
-		r[i].count = 5;
-		r[i].bytes = 100;
-	}
-	body.n_rows = 3;
-	body.rows = rows;
-	s->frame.body_case = HEADRACE__FRAME__BODY_LOSS;
-	s->frame.loss = &body;
-	append(s);
+	build_losses(b, rows, 3);
 }
 
 /* File CLASSES + 2 is Python's. The rollups have the shim's records and five calls of probes. */
-static void add_kernel_records(struct stream *s)
+static void add_kernel_records(struct build *b)
 {
 	static const struct {
 		uint64_t proc, count, bytes;
@@ -217,71 +138,43 @@ static void add_kernel_records(struct stream *s)
 	    {1, 2, 8192, 0, HR_OP_page_cache_fill, HR_CAUSE_FILL},
 	};
 	enum { ROWS = sizeof(table) / sizeof(table[0]) };
-	Headrace__KernelRecords body = HEADRACE__KERNEL_RECORDS__INIT;
-	Headrace__KernelRecord r[ROWS], *rows[ROWS];
+	Headrace__KernelRecord r[ROWS];
 
-	for (int i = 0; i < ROWS; i++) {
-		headrace__kernel_record__init(&r[i]);
-		rows[i] = &r[i];
-		r[i].proc = table[i].proc;
-		r[i].file = table[i].file;
-		r[i].op = table[i].op;
-		r[i].cause = table[i].cause;
-		r[i].count = table[i].count;
-		r[i].bytes = table[i].bytes;
-	}
-	body.n_rows = ROWS;
-	body.rows = rows;
-	s->frame.body_case = HEADRACE__FRAME__BODY_KERNEL_RECORDS;
-	s->frame.kernel_records = &body;
-	append(s);
-}
-
-static void end_stream(struct stream *s, char *state)
-{
-	Headrace__StreamEnd body = HEADRACE__STREAM_END__INIT;
-
-	body.state = state;
-	s->frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	s->frame.stream_end = &body;
-	append(s);
+	for (int i = 0; i < ROWS; i++)
+		r[i] = (Headrace__KernelRecord){.proc = table[i].proc,
+						.file = table[i].file,
+						.op = table[i].op,
+						.cause = table[i].cause,
+						.count = table[i].count,
+						.bytes = table[i].bytes};
+	build_kernel_records(b, r, ROWS);
 }
 
 static int make_store(void **state)
 {
 	struct hr_stream_id id = {
 	    .cluster = "", .job = "j", .node = "n1", .boot_id = "b", .instance = 7};
-	struct stream s;
+	struct build b = {.now_ns = 1000, .real_minus_boot_ns = UINT64_C(1700000000000000000)};
 
 	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/headrace-summary-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	assert_int_equal(hr_store_create(dir), 0);
-	assert_int_equal(hr_writer_open(dir, &id, &s.writer, NULL), 0);
-	headrace__frame__init(&s.frame);
-	add_processes(&s);
-	add_paths(&s);
-	add_rollups(&s);
-	add_file_records(&s);
-	add_losses(&s);
-	add_kernel_records(&s);
-	end_stream(&s, (char[]){"killed"});
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	dir = build_folder();
+	build_open(&b, dir, &id);
+	add_processes(&b);
+	add_paths(&b);
+	add_rollups(&b);
+	add_file_records(&b);
+	add_losses(&b);
+	add_kernel_records(&b);
+	build_end(&b, "killed");
+	build_close(&b);
 	return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
 }
 
 static int remove_store(void **state)
 {
 	(void)state;
-	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	build_remove(dir);
+	return 0;
 }
 
 static struct hr_summary *load(void)

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/batch.h"
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
 
@@ -82,34 +81,23 @@ static void send_processes(struct fixture__stream *s)
 {
 	Headrace__Process rows[3];
 
-	for (unsigned i = 0; i < 3; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].rank_plus1 = i == 2 ? 2 : 1;
-		rows[i].worker_plus1 = i == 1;
-	}
-	fixture__send_process_rows(s, rows, 3);
+	for (unsigned i = 0; i < 3; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .pid = (int32_t)i + 1,
+					      .rank_plus1 = i == 2 ? 2 : 1,
+					      .worker_plus1 = i == 1};
+	build_processes(&s->b, rows, 3);
 }
 
 static void send_files(struct fixture__stream *s)
 {
 	Headrace__Path rows[FILES];
-	Headrace__Mount mount;
+	Headrace__Mount mount = {.id = 1, .path = BUILD_BYTES("/out"), .fs_type = "xfs"};
 
-	for (unsigned i = 0; i < FILES; i++) {
-		headrace__path__init(&rows[i]);
-		rows[i].id = i + 1;
-		rows[i].hash = i + 1;
-		rows[i].path =
-		    (ProtobufCBinaryData){strlen(paths[i]), (uint8_t *)(uintptr_t)paths[i]};
-		rows[i].mount = 1;
-	}
-	headrace__mount__init(&mount);
-	mount.id = 1;
-	mount.path = FIX_BYTES("/out");
-	mount.fs_type = "xfs";
-	fixture__send_path_rows(s, rows, FILES, &mount, 1);
+	for (unsigned i = 0; i < FILES; i++)
+		rows[i] = (Headrace__Path){
+		    .id = i + 1, .hash = i + 1, .path = build_bytes(paths[i]), .mount = 1};
+	build_paths(&s->b, rows, FILES, &mount, 1);
 }
 
 static void send_events(struct fixture__stream *s)
@@ -127,55 +115,44 @@ static void send_events(struct fixture__stream *s)
 					      .offset = HR_OFFSET_NONE,
 					      .asked = HR_ASKED_NONE,
 					      .ret = writes[i].ret};
-	fixture__send_events(s, events, WRITES, tasks, TASKS);
+	build_events(&s->b, events, WRITES, tasks, TASKS);
 }
 
-static void add(struct hr_regions *r, struct hr_region region, enum task task, const char *name,
-		const char *args)
+static void add(struct fixture__stream *s, struct hr_region region, enum task task,
+		const char *name, const char *args)
 {
 	region.proc = tasks[task].proc;
 	region.tid = tasks[task].tid;
-	region.count = 1;
 	region.start_ns = FIX_BOOT_NS + region.start_ns * MS;
 	region.dur_ns *= MS;
 	region.epoch = HR_REGION_UNKNOWN;
-	assert_int_equal(hr_regions_text(r, name, strlen(name), &region.name), 0);
-	if (args)
-		assert_int_equal(hr_regions_text(r, args, strlen(args), &region.args), 0);
-	assert_int_equal(hr_regions_add(r, &region), 0);
+	build_region(&s->b, region, (struct build_texts){.args = args, .name = name});
 }
 
 /* Step n lasts from n * 100 + 60 ms on. Each begins with a wait for input. */
 static void send_regions(struct fixture__stream *s)
 {
-	struct hr_regions *r;
-
-	assert_int_equal(hr_regions_new(&r), 0);
 	for (uint64_t n = 0; n < 6; n++)
 		for (unsigned rank = 0; rank < 2; rank++) {
-			enum task task = rank ? RANK_1 : RANK_0;
+			struct hr_region step = {.kind = HR_REGION_STEP,
+						 .start_ns = n * 100 + 60,
+						 .dur_ns = 100,
+						 .step = n};
+			struct hr_region wait = step;
 
-			add(r,
-			    (struct hr_region){.kind = HR_REGION_STEP,
-					       .start_ns = n * 100 + 60,
-					       .dur_ns = 100,
-					       .step = n},
-			    task, "step", NULL);
-			add(r,
-			    (struct hr_region){.kind = HR_REGION_INPUT_WAIT,
-					       .start_ns = n * 100 + 60,
-					       .dur_ns = 1,
-					       .step = n},
-			    task, "wait", NULL);
+			wait.kind = HR_REGION_INPUT_WAIT;
+			wait.dur_ns = 1;
+			add(s, step, rank ? RANK_1 : RANK_0, "step", NULL);
+			add(s, wait, rank ? RANK_1 : RANK_0, "wait", NULL);
 		}
 	for (size_t i = 0; i < SAVES; i++)
-		add(r,
+		add(s,
 		    (struct hr_region){.kind = HR_REGION_CHECKPOINT,
 				       .start_ns = saves[i].start_ms,
 				       .dur_ns = saves[i].dur_ms,
 				       .step = HR_REGION_UNKNOWN},
 		    saves[i].task, saves[i].name, saves[i].args);
-	fixture__send_regions(s, r);
+	build_regions(&s->b);
 }
 
 static void fill(struct fixture__stream *s)

@@ -251,24 +251,16 @@ static void regions_that_contradict_themselves_are_noted(void **state)
 	struct hr_stream_id id = {
 	    .cluster = "c", .job = "9", .node = "n1", .boot_id = "b", .instance = 1};
 	Headrace__Regions regions = HEADRACE__REGIONS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct build b = {0};
 	uint32_t key = 0; /* of none */
-	struct hr_writer *w;
 	uint64_t notes;
-	uint8_t *buf;
-	size_t bytes;
 	char *text;
 
 	regions.n_key = 1;
 	regions.key = &key;
-	frame.seq = 2;
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = &regions;
-	assert_int_equal(hr_writer_open(*state, &id, &w, NULL), 0);
-	assert_int_equal(hr_frame_pack(&frame, 1, &buf, &bytes), 0);
-	assert_int_equal(hr_writer_append(w, buf, bytes), 0);
-	free(buf);
-	assert_int_equal(hr_writer_close(w), 0);
+	build_open(&b, *state, &id);
+	build_send(&b, BUILD_FRAME(REGIONS, regions, &regions));
+	build_close(&b);
 	text = ask(*state, "SELECT count(*) FROM regions", &notes);
 	assert_string_equal(text, "4\n");
 	assert_int_equal(notes, 1);
@@ -281,27 +273,15 @@ static void times_of_no_clock_are_borne(void **state)
 	struct hr_stream_id id = {
 	    .cluster = "c", .job = "10", .node = "n1", .boot_id = "b", .instance = 1};
 	Headrace__EventBatch batch = HEADRACE__EVENT_BATCH__INIT;
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	struct hr_writer *w;
+	struct build b = {.now_ns = 65536, .real_minus_boot_ns = 1 - UINT64_C(65536)};
 	uint64_t notes;
-	uint8_t *buf;
-	size_t bytes;
 
 	batch.count = 1;
 	batch.base_ns = UINT64_C(1) << 63;
 	batch.last_ns = UINT64_MAX;
-	clock.boot_ns = 65536;
-	clock.real_ns = 1;
-	frame.seq = 2;
-	frame.clock = &clock;
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &batch;
-	assert_int_equal(hr_writer_open(*state, &id, &w, NULL), 0);
-	assert_int_equal(hr_frame_pack(&frame, 1, &buf, &bytes), 0);
-	assert_int_equal(hr_writer_append(w, buf, bytes), 0);
-	free(buf);
-	assert_int_equal(hr_writer_close(w), 0);
+	build_open(&b, *state, &id);
+	build_send(&b, BUILD_FRAME(EVENTS, events, &batch));
+	build_close(&b);
 	free(ask(*state, "SELECT count(start_ns) FROM events WHERE start_ns > 5", &notes));
 	free(ask(*state, "SELECT max(end_ns) FROM events", &notes));
 }

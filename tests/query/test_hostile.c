@@ -38,21 +38,17 @@ static void send_names(struct fixture__stream *s)
 	char text[N_IDS][16];
 
 	for (size_t i = 0; i < N_IDS; i++) {
-		headrace__path__init(&rows[i]);
-		rows[i].id = ids[i];
-		rows[i].hash = 1000 + i;
-		rows[i].path.len = (size_t)snprintf(text[i], sizeof(text[i]), "/data/f%zu", i);
-		rows[i].path.data = (uint8_t *)text[i];
+		snprintf(text[i], sizeof(text[i]), "/data/f%zu", i);
+		rows[i] = (Headrace__Path){
+		    .id = ids[i], .hash = 1000 + i, .path = build_bytes(text[i])};
 	}
-	fixture__send_path_rows(s, rows, N_IDS, NULL, 0);
+	build_paths(&s->b, rows, N_IDS, NULL, 0);
 }
 
 /* One read of each file, and one of a file that has no name. */
 static void send_reads(struct fixture__stream *s)
 {
-	Headrace__FileRecord rows[N_IDS + 1], *list[N_IDS + 1];
-	Headrace__FileRecords records = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__FileRecord rows[N_IDS + 1];
 	struct hr_event events[N_IDS + 1] = {0};
 	const struct hr_task task = {1, 100};
 
@@ -63,19 +59,11 @@ static void send_reads(struct fixture__stream *s)
 		events[i].op = HR_OP_read;
 		events[i].file = id;
 		events[i].ret = 1;
-		headrace__file_record__init(&rows[i]);
-		rows[i].proc = 1;
-		rows[i].file = id;
-		rows[i].reads = i + 1;
-		rows[i].first_ns = FIX_BOOT_NS;
-		list[i] = &rows[i];
+		rows[i] = (Headrace__FileRecord){
+		    .proc = 1, .file = id, .reads = i + 1, .first_ns = FIX_BOOT_NS};
 	}
-	fixture__send_events(s, events, N_IDS + 1, &task, 1);
-	records.n_rows = N_IDS + 1;
-	records.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &records;
-	fixture__send(s, &frame);
+	build_events(&s->b, events, N_IDS + 1, &task, 1);
+	build_file_records(&s->b, rows, N_IDS + 1);
 }
 
 static void any_file_id_has_its_name(void **state)
@@ -89,7 +77,7 @@ static void any_file_id_has_its_name(void **state)
 	fixture__send_processes(&s, 0);
 	send_names(&s);
 	send_reads(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	build_close(&s.b);
 	fixture_open(&f, store, NULL);
 	fixture_expect(&f,
 		       "SELECT path, count(*) FROM events GROUP BY path ORDER BY path NULLS LAST",

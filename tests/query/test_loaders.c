@@ -17,21 +17,19 @@
 /* Ranks 0, 1 and 2. MIXES uses another loader in the middle of an epoch. */
 enum { TRAINS = 1, OTHER, MIXES, PROCESSES = MIXES };
 
-static struct hr_regions *regions;
+static struct build *stream;
 
 static void region(uint64_t proc, uint32_t kind, uint64_t at, uint64_t dur, const char *args)
 {
 	struct hr_region g = {.proc = proc,
 			      .tid = (uint32_t)proc,
 			      .kind = kind,
-			      .count = 1,
 			      .start_ns = FIX_BOOT_NS + at * MS,
 			      .dur_ns = dur * MS,
 			      .step = HR_REGION_UNKNOWN,
 			      .epoch = HR_REGION_UNKNOWN};
 
-	assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
-	assert_int_equal(hr_regions_add(regions, &g), 0);
+	build_region(stream, g, (struct build_texts){.args = args});
 }
 
 static void wait_of(uint64_t proc, unsigned loader, unsigned workers, unsigned batch, uint64_t at,
@@ -72,9 +70,9 @@ static void mix(void)
 	wait_of(MIXES, 1, 1, 10, 140, 1, true);
 }
 
-static void make_regions(void)
+static void send_regions(struct fixture__stream *s)
 {
-	assert_int_equal(hr_regions_new(&regions), 0);
+	stream = &s->b;
 	pass(0, 5);
 	for (unsigned i = 0; i < 2; i++)
 		wait_for(1, 1, i, 100 + 10ul * i, 4, false);
@@ -84,30 +82,17 @@ static void make_regions(void)
 	region(OTHER, HR_REGION_INPUT_WAIT, 0, 10, "batch 1 {");
 	region(OTHER, HR_REGION_INPUT_WAIT, 20, 10, "{\"loader\":\"first\",\"end\":7}");
 	mix();
-}
-
-static void send_regions(struct fixture__stream *s)
-{
-	make_regions();
-	fixture__send_regions(s, regions);
-}
-
-static void send_processes(struct fixture__stream *s)
-{
-	Headrace__Process rows[PROCESSES];
-
-	for (unsigned i = 0; i < PROCESSES; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].rank_plus1 = i + 1;
-	}
-	fixture__send_process_rows(s, rows, PROCESSES);
+	build_regions(stream);
 }
 
 static void fill(struct fixture__stream *s)
 {
-	send_processes(s);
+	Headrace__Process rows[PROCESSES];
+
+	for (unsigned i = 0; i < PROCESSES; i++)
+		rows[i] = (Headrace__Process){
+		    .proc = i + 1, .pid = (int32_t)i + 1, .rank_plus1 = i + 1};
+	build_processes(&s->b, rows, PROCESSES);
 	send_regions(s);
 }
 

@@ -352,20 +352,15 @@ static void the_last_labels_count(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
 		Headrace__JobEvent__LabelsEntry *labels[] = {&label};
-		Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
-		Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
 		label.key = "run";
 		label.value = values[i] != NULL ? values[i] : "";
-		job.state = "running";
-		job.n_labels = values[i] != NULL;
-		job.labels = labels;
-		frame.body_case = HEADRACE__FRAME__BODY_JOB;
-		frame.job = &job;
-		fixture__send(&s, &frame);
+		build_job(&s.b, (Headrace__JobEvent){.state = "running",
+						     .n_labels = values[i] != NULL,
+						     .labels = labels});
 	}
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	build_end(&s.b, "ended");
+	build_close(&s.b);
 	fixture_open(&f, store, NULL);
 	fixture_expect(&f, "SELECT key, value FROM labels", "run,b\n");
 	fixture_close(&f);
@@ -412,21 +407,15 @@ static void notes_say_what_is_missing(void **state)
 /* A stream of job 7 without an end, with a level `counters` of some seconds; 0: without an end. */
 static void cut_short(const char *store, unsigned node, uint64_t seconds)
 {
-	Headrace__Levels level = HEADRACE__LEVELS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	struct fixture__stream s;
 	char name[16];
 
 	snprintf(name, sizeof(name), "n%u", node);
 	fixture__open_stream(&s, store, "7", name);
 	fixture__send_job(&s, "running", 0);
-	level.level = "counters";
-	level.start_ns = FIX_BOOT_NS;
-	level.end_ns = seconds > 0 ? FIX_BOOT_NS + seconds * UINT64_C(1000000000) : 0;
-	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
-	frame.levels = &level;
-	fixture__send(&s, &frame);
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	build_level(&s.b, "counters", FIX_BOOT_NS,
+		    seconds > 0 ? FIX_BOOT_NS + seconds * UINT64_C(1000000000) : 0);
+	build_close(&s.b);
 }
 
 /* Nodes with the same note share a line. Levels differ in their times. */
@@ -531,16 +520,15 @@ static void many_values_are_counted(void **state)
 	struct fixture f;
 
 	(void)state;
-	for (unsigned i = 0; i < 12; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = rows[i].rank_plus1 = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].start_ns = FIX_BOOT_NS;
-	}
+	for (unsigned i = 0; i < 12; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .rank_plus1 = i + 1,
+					      .pid = (int32_t)i + 1,
+					      .start_ns = FIX_BOOT_NS};
 	fixture__open_stream(&s, store, "7", "n1");
-	fixture__send_process_rows(&s, rows, 12);
-	fixture__send_end(&s);
-	assert_int_equal(hr_writer_close(s.writer), 0);
+	build_processes(&s.b, rows, 12);
+	build_end(&s.b, "ended");
+	build_close(&s.b);
 	fixture_open(&f, store, NULL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *word = cases[i].word, *error = NULL;

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/batch.h"
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
 
@@ -35,41 +34,34 @@ static void send_processes(struct fixture__stream *s)
 {
 	Headrace__Process rows[3];
 
-	for (unsigned i = 0; i < 3; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].rank_plus1 = i == 0;
-	}
-	fixture__send_process_rows(s, rows, 3);
+	for (unsigned i = 0; i < 3; i++)
+		rows[i] = (Headrace__Process){
+		    .proc = i + 1, .pid = (int32_t)i + 1, .rank_plus1 = i == 0};
+	build_processes(&s->b, rows, 3);
 }
 
-static void add(struct hr_regions *r, uint64_t proc, uint32_t kind, uint64_t start_ms,
+static void add(struct fixture__stream *s, uint64_t proc, uint32_t kind, uint64_t start_ms,
 		uint64_t dur_ms)
 {
-	struct hr_region region = {.proc = proc,
-				   .tid = (uint32_t)proc,
-				   .kind = kind,
-				   .count = 1,
-				   .start_ns = FIX_BOOT_NS + NS(start_ms),
-				   .dur_ns = NS(dur_ms),
-				   .epoch = HR_REGION_UNKNOWN};
-
-	assert_int_equal(hr_regions_add(r, &region), 0);
+	build_region(&s->b,
+		     (struct hr_region){.proc = proc,
+					.tid = (uint32_t)proc,
+					.kind = kind,
+					.start_ns = FIX_BOOT_NS + NS(start_ms),
+					.dur_ns = NS(dur_ms),
+					.epoch = HR_REGION_UNKNOWN},
+		     (struct build_texts){0});
 }
 
 static void send_regions(struct fixture__stream *s)
 {
-	struct hr_regions *r;
-
-	assert_int_equal(hr_regions_new(&r), 0);
-	add(r, 1, HR_REGION_EPOCH, 0, 100);
-	add(r, 1, HR_REGION_STEP, 0, 100);
+	add(s, 1, HR_REGION_EPOCH, 0, 100);
+	add(s, 1, HR_REGION_STEP, 0, 100);
 	for (unsigned i = 0; i < WAITS; i++)
-		add(r, 1, HR_REGION_INPUT_WAIT, i * UINT64_C(10), 15);
+		add(s, 1, HR_REGION_INPUT_WAIT, i * UINT64_C(10), 15);
 	for (size_t i = 0; i < SAVES; i++)
-		add(r, saves[i].proc, HR_REGION_CHECKPOINT, saves[i].start_ms, saves[i].dur_ms);
-	fixture__send_regions(s, r);
+		add(s, saves[i].proc, HR_REGION_CHECKPOINT, saves[i].start_ms, saves[i].dur_ms);
+	build_regions(&s->b);
 }
 
 static void send_events(struct fixture__stream *s)
@@ -87,7 +79,7 @@ static void send_events(struct fixture__stream *s)
 					      .offset = HR_OFFSET_NONE,
 					      .asked = HR_ASKED_NONE,
 					      .ret = writes[i].bytes};
-	fixture__send_events(s, events, WRITES, tasks, 3);
+	build_events(&s->b, events, WRITES, tasks, 3);
 }
 
 static void fill(struct fixture__stream *s)

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/batch.h"
 #include "common/event.h"
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
@@ -30,14 +29,13 @@
  */
 enum { TRAINS = 1, WORKER_0, WORKER_1, PROCESSES = WORKER_1 };
 
-static struct hr_regions *regions;
+static struct build *stream;
 
 static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
 {
 	struct hr_region g = {.proc = proc,
 			      .tid = (uint32_t)proc,
 			      .kind = kind,
-			      .count = 1,
 			      .start_ns = FIX_BOOT_NS + from * MS,
 			      .dur_ns = (to - from) * MS,
 			      .step = HR_REGION_UNKNOWN,
@@ -47,11 +45,11 @@ static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, con
 		g.step = from > 200;
 	if (kind == HR_REGION_EPOCH)
 		g.epoch = 0;
-	if (kind == HR_REGION_RANGE && args == NULL)
-		assert_int_equal(hr_regions_text(regions, "DataLoader.__iter__", 19, &g.name), 0);
-	if (args != NULL)
-		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
-	assert_int_equal(hr_regions_add(regions, &g), 0);
+	build_region(stream, g,
+		     (struct build_texts){.args = args,
+					  .name = kind == HR_REGION_RANGE && args == NULL
+						      ? "DataLoader.__iter__"
+						      : NULL});
 }
 
 static bool own_marks; /* the program marks waits itself, two of them around those of the loader */
@@ -61,7 +59,7 @@ static void send_regions(struct fixture__stream *s)
 	/* the shim's kind of a wait within another one */
 	uint32_t inner = own_marks ? HR_REGION_RANGE : HR_REGION_INPUT_WAIT;
 
-	assert_int_equal(hr_regions_new(&regions), 0);
+	stream = &s->b;
 	if (own_marks) {
 		region(TRAINS, HR_REGION_INPUT_WAIT, 110, 210, "{\"own\":true,\"cpu_ns\":1}");
 		region(TRAINS, HR_REGION_INPUT_WAIT, 260, 300, "{\"own\":true,\"cpu_ns\":1}");
@@ -90,24 +88,22 @@ static void send_regions(struct fixture__stream *s)
 	    "{\"loader\":0,\"worker\":0,\"batch\":0,\"cpu_ns\":10000000,\"core_wait_ns\":5000000}");
 	region(WORKER_1, HR_REGION_FETCH, 200, 280,
 	       "{\"loader\":0,\"worker\":1,\"batch\":1,\"cpu_ns\":80000000}");
-	fixture__send_regions(s, regions);
+	build_regions(stream);
 }
 
 static void send_processes(struct fixture__stream *s)
 {
 	Headrace__Process rows[PROCESSES];
 
-	for (unsigned i = 0; i < PROCESSES; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].start_ns = FIX_BOOT_NS;
-		rows[i].end_ns = FIX_BOOT_NS + 600 * MS;
-		rows[i].parent_proc = i > 0 ? TRAINS : 0;
-		rows[i].rank_plus1 = 1;
-		rows[i].worker_plus1 = i;
-	}
-	fixture__send_process_rows(s, rows, PROCESSES);
+	for (unsigned i = 0; i < PROCESSES; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .pid = (int32_t)i + 1,
+					      .start_ns = FIX_BOOT_NS,
+					      .end_ns = FIX_BOOT_NS + 600 * MS,
+					      .parent_proc = i > 0 ? TRAINS : 0,
+					      .rank_plus1 = 1,
+					      .worker_plus1 = i};
+	build_processes(&s->b, rows, PROCESSES);
 }
 
 static void send_events(struct fixture__stream *s)
@@ -129,7 +125,7 @@ static void send_events(struct fixture__stream *s)
 					      .offset = HR_OFFSET_NONE,
 					      .asked = HR_ASKED_NONE,
 					      .ret = 1};
-	fixture__send_events(s, events, 3, tasks, 2);
+	build_events(&s->b, events, 3, tasks, 2);
 }
 
 static void fill(struct fixture__stream *s)

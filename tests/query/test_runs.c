@@ -123,13 +123,13 @@ static void a_killed_stream_makes_a_killed_node(void **state)
 	for (unsigned i = 1; i <= 2; i++) {
 		const struct hr_stream_id id = {
 		    .cluster = "c", .job = "9", .node = "n1", .boot_id = "b", .instance = i};
-		struct fixture__stream s = {0};
+		struct fixture__stream s;
 
-		assert_int_equal(hr_writer_open(store, &id, &s.writer, NULL), 0);
+		fixture__open(&s, store, &id);
 		fixture__send_job(&s, "running", 0);
 		if (i == 2)
-			fixture__send_end(&s);
-		assert_int_equal(hr_writer_close(s.writer), 0);
+			build_end(&s.b, "ended");
+		build_close(&s.b);
 	}
 	fixture_open(&f, store, NULL);
 	assert_true(asprintf(&sql, "SELECT state, streams FROM (%s)", hr_named_find("nodes")->sql) >
@@ -150,16 +150,11 @@ static void a_killed_node_makes_a_killed_job(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-		Headrace__Frame frame = HEADRACE__FRAME__INIT;
 		struct fixture__stream s;
 
 		fixture__open_stream(&s, store, jobs[i / 2], nodes[i % 2]);
-		end.state = i / 2 == i % 2 ? "killed" : "ended";
-		frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-		frame.stream_end = &end;
-		fixture__send(&s, &frame);
-		assert_int_equal(hr_writer_close(s.writer), 0);
+		build_end(&s.b, i / 2 == i % 2 ? "killed" : "ended");
+		build_close(&s.b);
 	}
 	fixture_open(&f, store, NULL);
 	fixture_expect(&f, "SELECT job, state FROM jobs ORDER BY job", "8,killed\n9,killed\n");

@@ -15,7 +15,7 @@
 #define STEPS 10u
 #define SAVES 5u /* rank 0 saves for 40 units before this step */
 
-static struct hr_regions *regions;
+static struct build *stream;
 static bool together, backward, saves_in_step;
 
 static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur, uint64_t step)
@@ -23,17 +23,15 @@ static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur
 	struct hr_region g = {.proc = rank + 1,
 			      .tid = rank + 1,
 			      .kind = kind,
-			      .count = 1,
 			      .start_ns = FIX_BOOT_NS + from * UNIT,
 			      .dur_ns = dur * UNIT,
 			      .step = step,
 			      .epoch = HR_REGION_UNKNOWN};
 
-	if (kind == HR_REGION_RANGE) {
-		assert_int_equal(hr_regions_text(regions, "backward", 8, &g.name), 0);
-		assert_int_equal(hr_regions_text(regions, "torch", 5, &g.domain), 0);
-	}
-	assert_int_equal(hr_regions_add(regions, &g), 0);
+	build_region(stream, g,
+		     kind == HR_REGION_RANGE
+			 ? (struct build_texts){.domain = "torch", .name = "backward"}
+			 : (struct build_texts){0});
 	return from + dur;
 }
 
@@ -95,19 +93,17 @@ static void fill(struct fixture__stream *s)
 {
 	Headrace__Process rows[2];
 
-	for (uint32_t i = 0; i < 2; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].start_ns = FIX_BOOT_NS;
-		rows[i].end_ns = FIX_BOOT_NS + 500 * UNIT;
-		rows[i].rank_plus1 = i + 1;
-	}
-	fixture__send_process_rows(s, rows, 2);
-	assert_int_equal(hr_regions_new(&regions), 0);
+	stream = &s->b;
+	for (uint32_t i = 0; i < 2; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .pid = (int32_t)i + 1,
+					      .start_ns = FIX_BOOT_NS,
+					      .end_ns = FIX_BOOT_NS + 500 * UNIT,
+					      .rank_plus1 = i + 1};
+	build_processes(stream, rows, 2);
 	for (uint32_t rank = 0; rank < 2; rank++)
 		(saves_in_step ? save_in_step : backward ? compute : train)(rank);
-	fixture__send_regions(s, regions);
+	build_regions(stream);
 }
 
 static int setup_together(void **state)

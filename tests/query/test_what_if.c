@@ -28,41 +28,37 @@
  */
 enum { TRAINS = 1, WORKER };
 
-static struct hr_regions *regions;
+static struct build *stream;
 static unsigned fetch_cpu, main_cpu, others_cpu; /* ms of a fetch, and of the time between waits */
 static bool hidden;   /* an accelerator works until the end of each wait */
 static unsigned busy; /* percent of the time in which an accelerator works; 0: not known */
 
-static struct hr_region *region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to,
-				const char *args)
+static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
 {
-	static struct hr_region g;
+	struct build_texts texts = {.args = args};
 
-	g = (struct hr_region){.proc = proc,
-			       .tid = (uint32_t)proc,
-			       .kind = kind,
-			       .count = 1,
-			       .start_ns = FIX_BOOT_NS + from * MS,
-			       .dur_ns = (to - from) * MS,
-			       .step = HR_REGION_UNKNOWN,
-			       .epoch = HR_REGION_UNKNOWN};
 	if (kind == HR_REGION_RANGE)
-		assert_int_equal(hr_regions_text(regions, "DataLoader.__iter__", 19, &g.name), 0);
+		texts.name = "DataLoader.__iter__";
 	if (kind == HR_REGION_MARK) {
-		assert_int_equal(hr_regions_text(regions, "headrace", 8, &g.domain), 0);
-		assert_int_equal(hr_regions_text(regions, "accelerator", 11, &g.name), 0);
+		texts.domain = "headrace";
+		texts.name = "accelerator";
 	}
-	if (args != NULL)
-		assert_int_equal(hr_regions_text(regions, args, strlen(args), &g.args), 0);
-	assert_int_equal(hr_regions_add(regions, &g), 0);
-	return &g;
+	build_region(stream,
+		     (struct hr_region){.proc = proc,
+					.tid = (uint32_t)proc,
+					.kind = kind,
+					.start_ns = FIX_BOOT_NS + from * MS,
+					.dur_ns = (to - from) * MS,
+					.step = HR_REGION_UNKNOWN,
+					.epoch = HR_REGION_UNKNOWN},
+		     texts);
 }
 
 static void send_regions(struct fixture__stream *s)
 {
 	char args[200];
 
-	assert_int_equal(hr_regions_new(&regions), 0);
+	stream = &s->b;
 	region(TRAINS, HR_REGION_RANGE, 100, 110, NULL);
 	for (unsigned i = 0; i < BATCHES; i++) {
 		uint64_t made = 110 + 10 * i, from = i > 0 ? made + 5 : made;
@@ -86,23 +82,21 @@ static void send_regions(struct fixture__stream *s)
 		snprintf(args, sizeof(args), "{\"busy_percent\":%u,\"since_ns\":200000000}", busy);
 		region(TRAINS, HR_REGION_MARK, 310, 310, args);
 	}
-	fixture__send_regions(s, regions);
+	build_regions(stream);
 }
 
 static void fill(struct fixture__stream *s)
 {
 	Headrace__Process rows[2];
 
-	for (unsigned i = 0; i < 2; i++) {
-		headrace__process__init(&rows[i]);
-		rows[i].proc = i + 1;
-		rows[i].pid = (int32_t)i + 1;
-		rows[i].start_ns = FIX_BOOT_NS;
-		rows[i].end_ns = FIX_BOOT_NS + 400 * MS;
-		rows[i].parent_proc = i > 0 ? TRAINS : 0;
-		rows[i].worker_plus1 = i;
-	}
-	fixture__send_process_rows(s, rows, 2);
+	for (unsigned i = 0; i < 2; i++)
+		rows[i] = (Headrace__Process){.proc = i + 1,
+					      .pid = (int32_t)i + 1,
+					      .start_ns = FIX_BOOT_NS,
+					      .end_ns = FIX_BOOT_NS + 400 * MS,
+					      .parent_proc = i > 0 ? TRAINS : 0,
+					      .worker_plus1 = i};
+	build_processes(&s->b, rows, 2);
 	send_regions(s);
 }
 
