@@ -9,8 +9,8 @@
 
 /*
  * Adds the jobs `first` to `last`, named after their number, to the store at `path`, which is created where it is absent. Each ran
- * on node "n<number modulo 64>" and has ended. 0 or -errno.
+ * on node "n<number modulo 64>" and has ended.
  */
-int hr_many_jobs(const char *path, uint32_t first, uint32_t last);
+void hr_many_jobs(const char *path, uint32_t first, uint32_t last);
 
 #endif

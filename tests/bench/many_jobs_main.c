@@ -2,20 +2,15 @@
 /* many_jobs_main.c - many_jobs STORE N: a store of N small jobs, to measure what an operator's queries cost */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/bench/many_jobs.h"
 
 int main(int argc, char **argv)
 {
-	int r;
-
 	if (argc != 3) {
 		fprintf(stderr, "usage: many_jobs STORE N\n");
 		return 2;
 	}
-	r = hr_many_jobs(argv[1], 1, (uint32_t)strtoul(argv[2], NULL, 10));
-	if (r < 0)
-		fprintf(stderr, "many_jobs: %s: %s\n", argv[1], strerror(-r));
-	return r < 0;
+	hr_many_jobs(argv[1], 1, (uint32_t)strtoul(argv[2], NULL, 10));
+	return 0;
 }

@@ -92,14 +92,14 @@ static void event_write(struct pfw_job *j, const struct hr_event *e, const struc
 	Headrace__Path row = HEADRACE__PATH__INIT;
 	char path[HR_GEN_PATH_BYTES];
 	uint64_t bytes = hr_bytes_moved(op->bytes_rule, e->ret, e->asked, e->flags);
-	size_t n = hr_we_file(j->gen, e->file, &row, path);
 
+	hr_we_file(j->gen, e->file, &row, path);
 	line_begin(f, op->name, "POSIX", rank, tasks[e->task].tid,
 		   e->start_ns + EPOCH_NS - HR_GEN_BOOT_NS, e->dur_ns);
 	put(f, "node");
 	put_number(f, j->node);
 	put(f, "\",\"fname\":\"");
-	put_text(f, path, n);
+	put_text(f, path, strlen(path));
 	if (op->class == HR_CLASS_OPEN) {
 		put(f, "\",\"flags\":");
 		put_number(f, e->flags);

@@ -2,7 +2,6 @@
 /* The plan of a training job: when each rank waits and computes, and what its fetches do. */
 #include "tests/bench/training.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #define MS	     1e6
@@ -142,7 +141,7 @@ static uint64_t plan_pass(struct hr_train_plan *p, uint32_t pass, uint64_t now)
 	return last + 1000000;
 }
 
-int hr_train_plan_make(const struct hr_train_config *config, struct hr_train_plan *ret)
+void hr_train_plan_make(const struct hr_train_config *config, struct hr_train_plan *ret)
 {
 	uint64_t now = HR_GEN_BOOT_NS + UINT64_C(8000000000), fetches;
 
@@ -151,15 +150,13 @@ int hr_train_plan_make(const struct hr_train_config *config, struct hr_train_pla
 	fetches = config->events / (HR_TRAIN_FETCH_MAX + 1) / ret->ranks;
 	ret->batches = (uint32_t)(fetches / HR_TRAIN_PASSES) + 1;
 	ret->slow = ret->ranks / 2 + 5 < ret->ranks ? ret->ranks / 2 + 5 : 0;
-	ret->steps =
-	    calloc((size_t)ret->ranks * HR_TRAIN_PASSES * ret->batches, sizeof(*ret->steps));
-	ret->passes = calloc((size_t)ret->ranks * HR_TRAIN_PASSES, sizeof(*ret->passes));
-	if (ret->steps == NULL || ret->passes == NULL)
-		return -ENOMEM;
+	ret->steps = build_must(
+	    calloc((size_t)ret->ranks * HR_TRAIN_PASSES * ret->batches, sizeof(*ret->steps)));
+	ret->passes =
+	    build_must(calloc((size_t)ret->ranks * HR_TRAIN_PASSES, sizeof(*ret->passes)));
 	hr_gen_random_init(&ret->random, 1);
 	for (uint32_t pass = 0; pass < HR_TRAIN_PASSES; pass++)
 		now = plan_pass(ret, pass, now);
-	return 0;
 }
 
 void hr_train_plan_done(struct hr_train_plan *p)

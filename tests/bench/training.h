@@ -74,8 +74,7 @@ static inline uint32_t hr_train_workers(uint32_t rank)
 	return 2 + rank % 3;
 }
 
-/* -ENOMEM. */
-int hr_train_plan_make(const struct hr_train_config *config, struct hr_train_plan *ret);
+void hr_train_plan_make(const struct hr_train_config *config, struct hr_train_plan *ret);
 void hr_train_plan_done(struct hr_train_plan *p);
 
 /* An operation of a fetch. */
@@ -98,7 +97,7 @@ struct hr_train_totals {
 };
 
 /* Writes the job as a stream for each node. */
-int hr_train_store(const struct hr_train_config *config, const char *store,
-		   struct hr_train_totals *ret);
+void hr_train_store(const struct hr_train_config *config, const char *store,
+		    struct hr_train_totals *ret);
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A training job as a store: what headraced of each node would have written. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/region.h"
 #include "tests/bench/training.h"
 
 #define FIRST_TID 1000u
@@ -28,9 +26,6 @@ struct out {
 	struct hr_train_plan *plan;
 	uint32_t node, first; /* first: its first rank */
 	struct hr_gen_stream stream;
-	struct hr_encoder *encoder;
-	struct hr_gen_rollups *rollups;
-	struct hr_regions *regions;
 	struct hr_event *events;
 	struct hr_task *tasks;
 	size_t n_tasks;
@@ -54,85 +49,60 @@ static uint32_t task_of(const struct out *o, uint32_t rank, uint32_t pass, uint3
 	       worker;
 }
 
-static void fill_process(const struct out *o, uint32_t rank, uint32_t pass, uint32_t worker,
-			 Headrace__Process *row)
+static Headrace__Process process_row(const struct out *o, uint32_t rank, uint32_t pass,
+				     uint32_t worker)
 {
-	static char command[] = "python3 train.py";
 	const struct hr_train_pass *t = hr_train_pass_of(o->plan, rank, pass);
 	bool trains = worker == UINT32_MAX;
+	Headrace__Process row = hr_gen_process(
+	    task_of(o, rank, pass, worker), rank, trains ? -1 : (int)worker, o->plan->config.local,
+	    o->plan->ranks, "python3 train.py");
 
-	hr_gen_process(task_of(o, rank, pass, worker), rank, trains ? -1 : (int)worker,
-		       o->plan->config.local, o->plan->ranks, command, row);
-	row->cpus = CORES;
-	row->end_ns = hr_train_pass_of(o->plan, rank, HR_TRAIN_PASSES - 1)->saved + 500000000;
+	row.cpus = CORES;
+	row.end_ns = hr_train_pass_of(o->plan, rank, HR_TRAIN_PASSES - 1)->saved + 500000000;
 	if (!trains) {
-		row->parent_proc = rank - o->first + 1;
-		row->start_ns = t->from + 5000000;
-		row->end_ns = t->to;
+		row.parent_proc = rank - o->first + 1;
+		row.start_ns = t->from + 5000000;
+		row.end_ns = t->to;
 	}
+	return row;
 }
 
-static int send_processes(struct out *o)
+static void send_processes(struct out *o)
 {
-	Headrace__Process *rows = calloc(o->n_tasks, sizeof(*rows));
+	Headrace__Process *rows = build_must(calloc(o->n_tasks, sizeof(*rows)));
 	size_t n = 0;
-	int r;
 
-	if (rows == NULL)
-		return -ENOMEM;
 	for (uint32_t rank = o->first; rank < o->first + o->plan->config.local; rank++) {
-		fill_process(o, rank, 0, UINT32_MAX, &rows[n++]);
+		rows[n++] = process_row(o, rank, 0, UINT32_MAX);
 		for (uint32_t pass = 0; pass < HR_TRAIN_PASSES; pass++)
 			for (uint32_t w = 0; w < hr_train_workers(rank); w++)
-				fill_process(o, rank, pass, w, &rows[n++]);
+				rows[n++] = process_row(o, rank, pass, w);
 	}
-	r = hr_gen_send_processes(&o->stream, rows, n);
+	build_processes(&o->stream.b, rows, n);
 	free(rows);
-	return r;
 }
 
 /* ---- regions ---- */
 
-static int send_region_frame(struct out *o)
-{
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	int r;
-
-	if (hr_regions_count(o->regions) == 0)
-		return 0;
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)hr_regions_message(o->regions);
-	r = hr_gen_send(&o->stream, &frame, 1);
-	hr_regions_reset(o->regions);
-	return r;
-}
-
 /* `args`: NULL: none. */
-static int add_region(struct out *o, uint32_t task, uint32_t kind, const char *name, uint64_t from,
-		      uint64_t to, uint64_t step, uint64_t epoch, const char *args)
+static void add_region(struct out *o, uint32_t task, uint32_t kind, const char *name, uint64_t from,
+		       uint64_t to, uint64_t step, uint64_t epoch, const char *args)
 {
-	struct hr_region region = {.proc = task + 1,
-				   .tid = FIRST_TID + task,
-				   .kind = kind,
-				   .count = 1,
-				   .start_ns = from,
-				   .dur_ns = to - from,
-				   .step = step,
-				   .epoch = epoch};
-	int r = hr_regions_count(o->regions) == HR_REGIONS_MAX ? send_region_frame(o) : 0;
-
+	build_region(&o->stream.b,
+		     (struct hr_region){.proc = task + 1,
+					.tid = FIRST_TID + task,
+					.kind = kind,
+					.start_ns = from,
+					.dur_ns = to - from,
+					.step = step,
+					.epoch = epoch},
+		     (struct build_texts){.domain = "torch", .args = args, .name = name});
 	o->totals->regions++;
-	if (r == 0)
-		r = hr_regions_text(o->regions, "torch", 5, &region.domain);
-	if (r == 0)
-		r = hr_regions_text(o->regions, name, strlen(name), &region.name);
-	if (r == 0 && args != NULL)
-		r = hr_regions_text(o->regions, args, strlen(args), &region.args);
-	return r < 0 ? r : hr_regions_add(o->regions, &region);
 }
 
-static int add_wait(struct out *o, uint32_t rank, uint32_t batch, uint64_t from, uint64_t to,
-		    uint64_t step, uint64_t epoch)
+static void add_wait(struct out *o, uint32_t rank, uint32_t batch, uint64_t from, uint64_t to,
+		     uint64_t step, uint64_t epoch)
 {
 	bool end = batch == o->plan->batches;
 	char args[256];
@@ -143,11 +113,11 @@ static int add_wait(struct out *o, uint32_t rank, uint32_t batch, uint64_t from,
 		 hr_train_workers(rank), HR_TRAIN_PREFETCH, HR_TRAIN_BATCH, batch,
 		 end ? "\"end\":true," : "", 300000 + from % 65536,
 		 30000000 + (uint32_t)(from % 1000000), 80000000 + (uint32_t)(to % 1000000));
-	return add_region(o, task_of(o, rank, 0, UINT32_MAX), HR_REGION_INPUT_WAIT,
-			  "DataLoader.__next__", from, to, step, epoch, args);
+	add_region(o, task_of(o, rank, 0, UINT32_MAX), HR_REGION_INPUT_WAIT, "DataLoader.__next__",
+		   from, to, step, epoch, args);
 }
 
-static int add_fetch(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch)
+static void add_fetch(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch)
 {
 	const struct hr_train_step *s = hr_train_step_of(o->plan, rank, pass, batch);
 	uint32_t worker = batch % hr_train_workers(rank);
@@ -161,11 +131,11 @@ static int add_fetch(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch
 		 "{\"loader\":0,\"worker\":%u,\"batch\":%u,\"samples\":%u,\"cpu_ns\":%" PRIu64
 		 ",\"core_wait_ns\":%" PRIu64 "}",
 		 worker, batch, HR_TRAIN_BATCH, cpu_ns, cpu_ns % 900000);
-	return add_region(o, task_of(o, rank, pass, worker), HR_REGION_FETCH, "DataLoader.fetch",
-			  s->fetch_from, s->fetch_to, HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, args);
+	add_region(o, task_of(o, rank, pass, worker), HR_REGION_FETCH, "DataLoader.fetch",
+		   s->fetch_from, s->fetch_to, HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, args);
 }
 
-static int add_step(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch)
+static void add_step(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch)
 {
 	const struct hr_train_step *s = hr_train_step_of(o->plan, rank, pass, batch);
 	uint32_t task = task_of(o, rank, 0, UINT32_MAX);
@@ -173,60 +143,50 @@ static int add_step(struct out *o, uint32_t rank, uint32_t pass, uint32_t batch)
 	uint64_t end = batch + 1 < o->plan->batches
 			   ? s[1].wait_from
 			   : hr_train_pass_of(o->plan, rank, pass)->last_wait;
-	int r = add_fetch(o, rank, pass, batch);
 
-	if (r == 0)
-		r = add_wait(o, rank, batch, s->wait_from, s->wait_to, step, pass);
-	if (r == 0)
-		r = add_region(o, task, HR_REGION_RANGE, "backward", s->backward_from,
-			       s->backward_to, step, pass, NULL);
-	if (r == 0)
-		r = add_region(o, task, HR_REGION_OPTIMIZER, "AdamW.step", s->backward_to,
-			       s->optimized, step, pass, NULL);
-	return r < 0 ? r
-		     : add_region(o, task, HR_REGION_STEP, "step", s->wait_from, end, step, pass,
-				  NULL);
+	add_fetch(o, rank, pass, batch);
+	add_wait(o, rank, batch, s->wait_from, s->wait_to, step, pass);
+	add_region(o, task, HR_REGION_RANGE, "backward", s->backward_from, s->backward_to, step,
+		   pass, NULL);
+	add_region(o, task, HR_REGION_OPTIMIZER, "AdamW.step", s->backward_to, s->optimized, step,
+		   pass, NULL);
+	add_region(o, task, HR_REGION_STEP, "step", s->wait_from, end, step, pass, NULL);
 }
 
-static int add_pass(struct out *o, uint32_t rank, uint32_t pass)
+static void add_pass(struct out *o, uint32_t rank, uint32_t pass)
 {
 	const struct hr_train_pass *t = hr_train_pass_of(o->plan, rank, pass);
 	uint32_t task = task_of(o, rank, 0, UINT32_MAX);
-	int r = add_region(o, task, HR_REGION_RANGE, "DataLoader.__iter__", t->from, t->created,
-			   HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, NULL);
 
-	if (r == 0)
-		r = add_wait(o, rank, o->plan->batches, t->last_wait, t->to, HR_REGION_UNKNOWN,
-			     pass);
-	if (r == 0)
-		r = add_region(o, task, HR_REGION_EPOCH, "epoch", t->from, t->to, HR_REGION_UNKNOWN,
-			       pass, NULL);
-	if (r == 0 && t->saved > t->to)
-		r = add_region(o, task, HR_REGION_CHECKPOINT, "torch.save", t->to, t->saved,
-			       HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, NULL);
-	return r;
+	add_region(o, task, HR_REGION_RANGE, "DataLoader.__iter__", t->from, t->created,
+		   HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, NULL);
+	add_wait(o, rank, o->plan->batches, t->last_wait, t->to, HR_REGION_UNKNOWN, pass);
+	add_region(o, task, HR_REGION_EPOCH, "epoch", t->from, t->to, HR_REGION_UNKNOWN, pass,
+		   NULL);
+	if (t->saved > t->to)
+		add_region(o, task, HR_REGION_CHECKPOINT, "torch.save", t->to, t->saved,
+			   HR_REGION_UNKNOWN, HR_REGION_UNKNOWN, NULL);
 }
 
 /* Sends the regions that have ended. */
-static int send_regions(struct out *o, uint64_t now)
+static void send_regions(struct out *o, uint64_t now)
 {
 	uint32_t batches = o->plan->batches, all = HR_TRAIN_PASSES * batches;
-	int r = 0;
 
 	for (uint32_t i = 0; i < o->plan->config.local; i++) {
 		uint32_t rank = o->first + i;
 
-		for (uint32_t *n = &o->told[i]; r == 0 && *n < all; ++*n) {
+		for (uint32_t *n = &o->told[i]; *n < all; ++*n) {
 			uint32_t pass = *n / batches, batch = *n % batches;
 
 			if (hr_train_step_of(o->plan, rank, pass, batch)->optimized > now)
 				break;
-			r = add_step(o, rank, pass, batch);
-			if (r == 0 && batch + 1 == batches)
-				r = add_pass(o, rank, pass);
+			add_step(o, rank, pass, batch);
+			if (batch + 1 == batches)
+				add_pass(o, rank, pass);
 		}
 	}
-	return r < 0 ? r : send_region_frame(o);
+	build_regions(&o->stream.b);
 }
 
 /* ---- operations ---- */
@@ -317,82 +277,68 @@ static size_t next_events(struct out *o)
 	return n;
 }
 
-static size_t fill_file(const void *out, uint32_t id, Headrace__Path *row,
-			char text[HR_GEN_PATH_BYTES])
+static void fill_file(const void *out, uint32_t id, Headrace__Path *row,
+		      char text[HR_GEN_PATH_BYTES])
 {
 	const struct out *o = out;
 	uint32_t file = o->file_of[id];
 	bool data = file < o->plan->config.files;
-	int n = data ? snprintf(text, HR_GEN_PATH_BYTES, "/data/set/part%03u/shard%07u.bin",
-				file / 1000, file)
-		     : snprintf(text, HR_GEN_PATH_BYTES, "/scratch/run/log%u.txt", o->node);
 
+	if (data)
+		snprintf(text, HR_GEN_PATH_BYTES, "/data/set/part%03u/shard%07u.bin", file / 1000,
+			 file);
+	else
+		snprintf(text, HR_GEN_PATH_BYTES, "/scratch/run/log%u.txt", o->node);
 	row->hash = hr_gen_mix((data ? file : (uint64_t)file << 20 | o->node) + 1) & ~UINT64_C(7);
 	row->mount = data ? 1 : 2;
-	return (size_t)n;
 }
 
-static int send_events(struct out *o, size_t n)
+static void send_events(struct out *o, size_t n)
 {
 	uint32_t first = o->files_named + 1;
-	int r;
 
 	o->files_named = o->n_files;
-	r = hr_gen_send_paths(&o->stream, first, o->files_named, fill_file, o);
-	if (r == 0)
-		r = hr_gen_send_events(&o->stream, o->encoder, o->events, n, o->tasks, o->n_tasks);
-	if (r == 0)
-		r = send_regions(o, o->stream.now_ns);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		if (hr_gen_rollups_full(o->rollups, &o->events[i]))
-			r = hr_gen_send_rollups(&o->stream, o->rollups);
-		hr_gen_rollups_add(o->rollups, &o->events[i],
-				   o->events[i].task < o->plan->config.local ? 2 : 1);
-	}
-	return r;
+	hr_gen_send_paths(&o->stream, first, o->files_named, fill_file, o);
+	hr_gen_send_events(&o->stream, o->events, n, o->tasks, o->n_tasks);
+	send_regions(o, o->stream.b.now_ns);
+	for (size_t i = 0; i < n; i++)
+		hr_gen_add(&o->stream, &o->events[i],
+			   o->events[i].task < o->plan->config.local ? 2 : 1);
 }
 
-static int send_all(struct out *o)
+static void send_all(struct out *o)
 {
 	static const struct hr_gen_mount mounts[] = {{"/data", "lustre"}, {"/scratch", "xfs"}};
-	int r = hr_gen_send_job(&o->stream, "train.py", o->plan->ranks, false);
 	size_t n;
 
-	if (r == 0)
-		r = send_processes(o);
-	if (r == 0)
-		r = hr_gen_send_mounts(&o->stream, mounts, 2);
-	while (r == 0 && (n = next_events(o)) > 0)
-		r = send_events(o, n);
-	if (r == 0)
-		r = send_regions(o, UINT64_MAX);
-	if (r == 0)
-		r = hr_gen_send_rollups(&o->stream, o->rollups);
-	o->stream.now_ns =
+	hr_gen_send_job(&o->stream, "train.py", o->plan->ranks, false);
+	send_processes(o);
+	hr_gen_send_mounts(&o->stream, mounts, 2);
+	while ((n = next_events(o)) > 0)
+		send_events(o, n);
+	send_regions(o, UINT64_MAX);
+	hr_gen_send_sums(&o->stream);
+	o->stream.b.now_ns =
 	    hr_train_pass_of(o->plan, o->first, HR_TRAIN_PASSES - 1)->saved + 600000000;
-	if (r == 0)
-		r = hr_gen_send_job(&o->stream, "train.py", o->plan->ranks, true);
-	return r < 0 ? r : hr_gen_send_end(&o->stream);
+	hr_gen_send_job(&o->stream, "train.py", o->plan->ranks, true);
+	build_end(&o->stream.b, "ended");
 }
 
 /* ---- nodes ---- */
 
-static int make_actors(struct out *o)
+static void make_actors(struct out *o)
 {
 	const struct hr_train_config *c = &o->plan->config;
 	size_t room = c->local * (1 + HR_TRAIN_WORKERS_MAX);
 
 	o->n_tasks = c->local * (1 + HR_TRAIN_PASSES * HR_TRAIN_WORKERS_MAX);
-	o->tasks = calloc(o->n_tasks, sizeof(*o->tasks));
-	o->actors = calloc(room, sizeof(*o->actors));
-	o->ends = calloc(room, sizeof(*o->ends));
-	o->told = calloc(c->local, sizeof(*o->told));
-	o->id_of = calloc(c->files + 1, sizeof(*o->id_of));
-	o->file_of = calloc(c->files + 2, sizeof(*o->file_of));
-	o->events = malloc(HR_BATCH_EVENTS * sizeof(*o->events));
-	if (!o->tasks || !o->actors || !o->ends || !o->told || !o->id_of || !o->file_of ||
-	    !o->events)
-		return -ENOMEM;
+	o->tasks = build_must(calloc(o->n_tasks, sizeof(*o->tasks)));
+	o->actors = build_must(calloc(room, sizeof(*o->actors)));
+	o->ends = build_must(calloc(room, sizeof(*o->ends)));
+	o->told = build_must(calloc(c->local, sizeof(*o->told)));
+	o->id_of = build_must(calloc(c->files + 1, sizeof(*o->id_of)));
+	o->file_of = build_must(calloc(c->files + 2, sizeof(*o->file_of)));
+	o->events = build_must(malloc(HR_BATCH_EVENTS * sizeof(*o->events)));
 	for (uint32_t t = 0; t < o->n_tasks; t++)
 		o->tasks[t] = (struct hr_task){.proc = t + 1, .tid = FIRST_TID + t};
 	for (uint32_t rank = o->first; rank < o->first + c->local; rank++) {
@@ -406,11 +352,10 @@ static int make_actors(struct out *o)
 			plan_actor(o, o->n_actors++);
 		}
 	}
-	return 0;
 }
 
-static int write_node(struct hr_train_plan *plan, uint32_t node, const char *store,
-		      struct hr_train_totals *totals)
+static void write_node(struct hr_train_plan *plan, uint32_t node, const char *store,
+		       struct hr_train_totals *totals)
 {
 	char name[32];
 	struct hr_stream_id id = {.cluster = "bench",
@@ -421,27 +366,13 @@ static int write_node(struct hr_train_plan *plan, uint32_t node, const char *sto
 	struct out o = {.plan = plan,
 			.node = node,
 			.first = node * plan->config.local,
-			.stream.now_ns = HR_GEN_BOOT_NS,
 			.totals = totals};
-	int r = make_actors(&o), closed;
 
+	make_actors(&o);
 	snprintf(name, sizeof(name), "node%03u", node);
-	if (r == 0)
-		r = hr_encoder_new(&o.encoder);
-	if (r == 0)
-		r = hr_gen_rollups_new(o.n_tasks, &o.rollups);
-	if (r == 0)
-		r = hr_regions_new(&o.regions);
-	if (r == 0)
-		r = hr_writer_open(store, &id, &o.stream.writer, NULL);
-	if (r == 0)
-		r = send_all(&o);
-	if (r == 0)
-		totals->bytes += hr_writer_bytes(o.stream.writer);
-	closed = hr_writer_close(o.stream.writer);
-	hr_regions_free(o.regions);
-	hr_gen_rollups_free(o.rollups);
-	hr_encoder_free(o.encoder);
+	hr_gen_open(&o.stream, store, &id, o.n_tasks);
+	send_all(&o);
+	totals->bytes += hr_gen_close(&o.stream);
 	free(o.tasks);
 	free(o.actors);
 	free(o.ends);
@@ -449,17 +380,15 @@ static int write_node(struct hr_train_plan *plan, uint32_t node, const char *sto
 	free(o.id_of);
 	free(o.file_of);
 	free(o.events);
-	return r < 0 ? r : closed;
 }
 
-int hr_train_store(const struct hr_train_config *config, const char *store,
-		   struct hr_train_totals *ret)
+void hr_train_store(const struct hr_train_config *config, const char *store,
+		    struct hr_train_totals *ret)
 {
 	struct hr_train_plan plan;
-	int r = hr_train_plan_make(config, &plan);
 
-	for (uint32_t node = 0; node < config->nodes && r == 0; node++)
-		r = write_node(&plan, node, store, ret);
+	hr_train_plan_make(config, &plan);
+	for (uint32_t node = 0; node < config->nodes; node++)
+		write_node(&plan, node, store, ret);
 	hr_train_plan_done(&plan);
-	return r;
 }

@@ -67,7 +67,6 @@ struct hr_we_node {
 	uint32_t id_of[HR_WE_NUMBERS], number_of[HR_WE_NUMBERS + 1];
 	struct hr_we_region *regions;
 	size_t n_regions, regions_room;
-	bool failed; /* memory was short */
 	struct hr_gen_random random;
 };
 
@@ -175,15 +174,9 @@ static void region(struct hr_we_node *n, uint32_t task, enum hr_we_name name, ui
 	uint64_t dur_ns = a->now_ns - start_ns;
 
 	if (n->n_regions == n->regions_room) {
-		size_t room = n->regions_room ? 2 * n->regions_room : 1024;
-		void *more = realloc(n->regions, room * sizeof(*n->regions));
-
-		if (!more) {
-			n->failed = true;
-			return;
-		}
-		n->regions = more;
-		n->regions_room = room;
+		n->regions_room = n->regions_room ? 2 * n->regions_room : 1024;
+		n->regions =
+		    build_must(realloc(n->regions, n->regions_room * sizeof(*n->regions)));
 	}
 	n->regions[n->n_regions++] = (struct hr_we_region){
 	    .name = name,
@@ -377,15 +370,8 @@ static void add_write(struct hr_we_node *n, uint64_t bytes)
 	struct hr_we_totals *t = n->totals;
 
 	if (t->n_writes == t->writes_room) {
-		size_t room = t->writes_room ? 2 * t->writes_room : 1024;
-		void *more = realloc(t->writes, room * sizeof(*t->writes));
-
-		if (!more) {
-			n->failed = true;
-			return;
-		}
-		t->writes = more;
-		t->writes_room = room;
+		t->writes_room = t->writes_room ? 2 * t->writes_room : 1024;
+		t->writes = build_must(realloc(t->writes, t->writes_room * sizeof(*t->writes)));
 	}
 	t->writes[t->n_writes++] = bytes;
 }
@@ -431,7 +417,7 @@ size_t hr_we_next(struct hr_we_node *n, struct hr_event *events, size_t max)
 		events[i].file = n->id_of[number];
 		plan(n, task);
 	}
-	return n->failed ? 0 : i;
+	return i;
 }
 
 uint32_t hr_we_files(const struct hr_we_node *n)
@@ -444,8 +430,8 @@ uint32_t hr_we_mount(const struct hr_we_node *n, uint32_t file)
 	return hr_we_mount_of(n->config.scr, n->number_of[file]) + 1;
 }
 
-size_t hr_we_file(const void *generator, uint32_t id, Headrace__Path *row,
-		  char text[HR_GEN_PATH_BYTES])
+void hr_we_file(const void *generator, uint32_t id, Headrace__Path *row,
+		char text[HR_GEN_PATH_BYTES])
 {
 	const struct hr_we_node *n = generator;
 	uint32_t number = n->number_of[id];
@@ -454,7 +440,7 @@ size_t hr_we_file(const void *generator, uint32_t id, Headrace__Path *row,
 			       (number >= HR_WE_SHARDS && n->config.scr ? HR_WE_NUMBERS : 0)) &
 		    ~UINT64_C(7);
 	row->mount = hr_we_mount(n, id);
-	return hr_we_path(n->config.scr, number, text);
+	hr_we_path(n->config.scr, number, text);
 }
 
 size_t hr_we_regions(struct hr_we_node *n, const struct hr_we_region **ret)
@@ -478,9 +464,7 @@ int hr_we_node_new(const struct hr_we_config *config, uint32_t node, struct hr_w
 
 	if (config->events < HR_WE_EVENTS_MIN)
 		return -EINVAL;
-	n = calloc(1, sizeof(*n));
-	if (!n)
-		return -ENOMEM;
+	n = build_must(calloc(1, sizeof(*n)));
 	n->config = *config;
 	n->node = node;
 	n->totals = totals;
@@ -494,11 +478,8 @@ int hr_we_node_new(const struct hr_we_config *config, uint32_t node, struct hr_w
 		a->next.task = t;
 		a->now_ns = HR_GEN_BOOT_NS + hr_gen_noisy(&n->random, 1e6);
 		a->left = left / workers + (t - HR_WE_LOCAL < left % workers);
-		a->queue = t < HR_WE_LOCAL ? calloc(QUEUE, sizeof(*a->queue)) : NULL;
-		if (t < HR_WE_LOCAL && !a->queue) {
-			hr_we_node_free(n);
-			return -ENOMEM;
-		}
+		if (t < HR_WE_LOCAL)
+			a->queue = build_must(calloc(QUEUE, sizeof(*a->queue)));
 		plan(n, t);
 	}
 	*ret = n;

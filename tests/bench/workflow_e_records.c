@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/bench/workflow_e_records.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "common/hist.h"
+#include "tests/store/build.h"
 
 #define FILES_OPEN 2u /* at a time, by one task */
 
@@ -24,20 +24,13 @@ struct hr_we_records {
 	size_t n_ended, taken, room; /* taken: the first ones, to be freed by the next call */
 };
 
-int hr_we_records_new(size_t n_tasks, struct hr_we_records **ret)
+struct hr_we_records *hr_we_records_new(size_t n_tasks)
 {
-	struct hr_we_records *r = calloc(1, sizeof(*r));
+	struct hr_we_records *r = build_must(calloc(1, sizeof(*r)));
 
-	if (!r)
-		return -ENOMEM;
 	r->n_open = n_tasks * FILES_OPEN;
-	r->open = calloc(r->n_open, sizeof(*r->open));
-	if (!r->open) {
-		free(r);
-		return -ENOMEM;
-	}
-	*ret = r;
-	return 0;
+	r->open = build_must(calloc(r->n_open, sizeof(*r->open)));
+	return r;
 }
 
 static void forget(struct hr_we_records *r)
@@ -49,8 +42,6 @@ static void forget(struct hr_we_records *r)
 
 void hr_we_records_free(struct hr_we_records *r)
 {
-	if (!r)
-		return;
 	forget(r);
 	free(r->open);
 	free(r->ended);
@@ -125,27 +116,15 @@ static void add_other(struct record *r, const struct hr_event *e)
 	row->meta_ns += e->dur_ns;
 }
 
-static int end(struct hr_we_records *r, struct record *open)
+static void end(struct hr_we_records *r, struct record *open)
 {
-	struct record *copy;
+	struct record *copy = build_must(malloc(sizeof(*copy)));
 
 	if (r->n_ended == r->room) {
-		size_t room = r->room ? 2 * r->room : 256;
-		void *ended = realloc(r->ended, room * sizeof(struct record *));
-		void *list = NULL;
-
-		if (ended) {
-			r->ended = ended;
-			list = realloc(r->list, room * sizeof(Headrace__FileRecord *));
-		}
-		if (!list)
-			return -ENOMEM;
-		r->list = list;
-		r->room = room;
+		r->room = r->room ? 2 * r->room : 256;
+		r->ended = build_must(realloc(r->ended, r->room * sizeof(*r->ended)));
+		r->list = build_must(realloc(r->list, r->room * sizeof(*r->list)));
 	}
-	copy = malloc(sizeof(*copy));
-	if (!copy)
-		return -ENOMEM;
 	*copy = *open;
 	open->open = false;
 	copy->row.read_size_hist = copy->read_pairs;
@@ -156,10 +135,9 @@ static int end(struct hr_we_records *r, struct record *open)
 	    hr_hist_sparse(copy->write_bins, HR_HIST_BINS, copy->write_pairs);
 	r->ended[r->n_ended] = copy;
 	r->list[r->n_ended++] = &copy->row;
-	return 0;
 }
 
-int hr_we_records_add(struct hr_we_records *r, const struct hr_event *e)
+void hr_we_records_add(struct hr_we_records *r, const struct hr_event *e)
 {
 	struct record *open = find(r, e);
 	unsigned class = hr_op_info(e->op)->class;
@@ -173,20 +151,20 @@ int hr_we_records_add(struct hr_we_records *r, const struct hr_event *e)
 	open->row.last_ns = e->start_ns + e->dur_ns;
 	if (r->taken > 0)
 		forget(r);
-	return class == HR_CLASS_CLOSE ? end(r, open) : 0;
+	if (class == HR_CLASS_CLOSE)
+		end(r, open);
 }
 
-int hr_we_records_take(struct hr_we_records *r, bool all, Headrace__FileRecords *ret)
+Headrace__FileRecords hr_we_records_take(struct hr_we_records *r, bool all)
 {
-	int error = 0;
+	Headrace__FileRecords ret = HEADRACE__FILE_RECORDS__INIT;
 
 	if (r->taken > 0)
 		forget(r);
-	for (size_t i = 0; all && i < r->n_open && error == 0; i++)
+	for (size_t i = 0; all && i < r->n_open; i++)
 		if (r->open[i].open)
-			error = end(r, &r->open[i]);
-	headrace__file_records__init(ret);
-	ret->rows = r->list;
-	ret->n_rows = r->taken = r->n_ended;
-	return error;
+			end(r, &r->open[i]);
+	ret.rows = r->list;
+	ret.n_rows = r->taken = r->n_ended;
+	return ret;
 }

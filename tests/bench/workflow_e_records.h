@@ -15,13 +15,13 @@
 
 struct hr_we_records;
 
-int hr_we_records_new(size_t n_tasks, struct hr_we_records **ret);
+struct hr_we_records *hr_we_records_new(size_t n_tasks);
 void hr_we_records_free(struct hr_we_records *r);
 
-/* Adds an event; a close ends the record of its file. -ENOMEM. */
-int hr_we_records_add(struct hr_we_records *r, const struct hr_event *e);
+/* Adds an event; a close ends the record of its file. */
+void hr_we_records_add(struct hr_we_records *r, const struct hr_event *e);
 
-/* The records that have ended; with `all` those of open files, too. -ENOMEM. */
-int hr_we_records_take(struct hr_we_records *r, bool all, Headrace__FileRecords *ret);
+/* The records that have ended; with `all` those of open files, too. */
+Headrace__FileRecords hr_we_records_take(struct hr_we_records *r, bool all);
 
 #endif

@@ -14,14 +14,11 @@
  *      - reads from /data take SLOWER times as long on n2 as on other nodes
  *      - DataLoader workers, one of which waits for input itself; an accelerator hides each third wait
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/ops.h"
-#include "common/region.h"
 #include "tests/bench/generate_random.h"
 #include "tests/bench/generate_stream.h"
 
@@ -63,7 +60,7 @@ static uint64_t random_up_to(struct node *n, uint64_t most)
 
 /* ---- job, processes, names ---- */
 
-static int send_job(struct node *n, bool ended)
+static void send_job(struct node *n, bool ended)
 {
 	static const struct {
 		char *user, *account;
@@ -72,55 +69,41 @@ static int send_job(struct node *n, bool ended)
 		     {"bob", "physics", 1002},
 		     {"eve", "bio", 1003},
 		     {"", "", 1004}};
-	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	unsigned u = n->job->number % 4;
 
-	job.state = !ended ? "running" : n->job->failed ? "failed" : "ended";
-	job.uid = users[u].uid;
-	job.user = users[u].user;
-	job.account = users[u].account;
-	job.partition = "gpu";
-	job.name = "train.py";
-	job.start_ns = n->job->begin_ns;
-	job.end_ns = ended ? n->job->end_ns : 0;
-	job.ranks_expected = n->job->nodes * RANKS;
-	job.nodes_expected = n->job->nodes;
-	frame.body_case = HEADRACE__FRAME__BODY_JOB;
-	frame.job = &job;
-	return hr_gen_send(&n->stream, &frame, 1);
-}
-
-static int send_end(struct node *n)
-{
-	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-
-	end.state = n->killed ? "killed" : n->job->failed ? "failed" : "ended";
-	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	frame.stream_end = &end;
-	return hr_gen_send(&n->stream, &frame, 0);
+	build_job(&n->stream.b, (Headrace__JobEvent){
+				    .state = !ended		? "running"
+					     : n->job->failed ? "failed"
+							      : "ended",
+				    .uid = users[u].uid,
+				    .user = users[u].user,
+				    .account = users[u].account,
+				    .partition = "gpu",
+				    .name = "train.py",
+				    .start_ns = n->job->begin_ns,
+				    .end_ns = ended ? n->job->end_ns : 0,
+				    .ranks_expected = n->job->nodes * RANKS,
+				    .nodes_expected = n->job->nodes});
 }
 
 /* Ranks are the processes 1 to RANKS, their workers the others. */
-static int send_processes(struct node *n)
+static void send_processes(struct node *n)
 {
-	static char command[] = "python3 train.py";
 	Headrace__Process rows[PROCS];
 
 	for (uint32_t t = 0; t < PROCS; t++) {
 		uint32_t rank = n->number * RANKS + t % RANKS;
 
-		hr_gen_process(t, rank, t < RANKS ? -1 : 0, RANKS, n->job->nodes * RANKS, command,
-			       &rows[t]);
+		rows[t] = hr_gen_process(t, rank, t < RANKS ? -1 : 0, RANKS, n->job->nodes * RANKS,
+					 "python3 train.py");
 		rows[t].start_ns = n->job->begin_ns + SECOND_NS;
 		rows[t].end_ns = n->job->ended ? n->job->end_ns : 0;
 		rows[t].uid = 1001 + n->job->number % 4;
 	}
-	return hr_gen_send_processes(&n->stream, rows, PROCS);
+	build_processes(&n->stream.b, rows, PROCS);
 }
 
-static int send_mounts(struct node *n)
+static void send_mounts(struct node *n)
 {
 	static const struct hr_gen_mount mounts[MOUNTS] = {
 	    {"/data", "lustre"}, {"/home", "nfs4"}, {"/", "ext4"}};
@@ -132,11 +115,11 @@ static int send_mounts(struct node *n)
 		list[place] = mounts[i];
 		n->mount[i] = place + 1;
 	}
-	return hr_gen_send_mounts(&n->stream, list, MOUNTS);
+	hr_gen_send_mounts(&n->stream, list, MOUNTS);
 }
 
-static size_t fill_file(const void *node, uint32_t id, Headrace__Path *row,
-			char text[HR_GEN_PATH_BYTES])
+static void fill_file(const void *node, uint32_t id, Headrace__Path *row,
+		      char text[HR_GEN_PATH_BYTES])
 {
 	const struct node *n = node;
 	int bytes;
@@ -155,91 +138,77 @@ static size_t fill_file(const void *node, uint32_t id, Headrace__Path *row,
 			      : id == FILES - 1 ? MOUNT_HOME
 						: MOUNT_ROOT];
 	row->scope = id == FILES;
-	return (size_t)bytes;
 }
 
 /* ---- sums ---- */
 
-static void add_row(struct node *n, Headrace__Rollup *row, uint64_t proc, uint32_t op,
-		    unsigned mount, uint64_t most, uint64_t bytes, uint64_t ns)
+static Headrace__Rollup sums(struct node *n, uint64_t proc, uint32_t op, unsigned mount,
+			     uint64_t most, uint64_t bytes, uint64_t ns)
 {
-	headrace__rollup__init(row);
-	row->proc = proc;
-	row->op = op;
-	row->mount = op < HR_OP_FIRST ? 0 : n->mount[mount];
-	row->scope = mount == MOUNT_ROOT;
-	row->count = 1 + random_up_to(n, most);
-	row->bytes = row->count * bytes;
-	row->errors = op == HR_OP_open64 ? row->count / 10 : 0;
-	row->dur_ns = row->count * ns;
-	row->max_dur_ns = 3 * ns;
+	uint64_t count = 1 + random_up_to(n, most);
+
+	return (Headrace__Rollup){.proc = proc,
+				  .op = op,
+				  .mount = op < HR_OP_FIRST ? 0 : n->mount[mount],
+				  .scope = mount == MOUNT_ROOT,
+				  .count = count,
+				  .bytes = count * bytes,
+				  .errors = op == HR_OP_open64 ? count / 10 : 0,
+				  .dur_ns = count * ns,
+				  .max_dur_ns = 3 * ns};
 }
 
-/* The operations of a process in a window: rows, and rows of sides. */
-static size_t fill_rows(struct node *n, uint64_t proc, Headrace__Rollup *rows, size_t *ret_sides)
+/* The operations of all processes in a window, and what is no operation: sides. */
+static void send_rollups(struct node *n, uint64_t window_ns)
 {
-	uint64_t slow = n->number == 2 ? SLOWER : 1;
-	size_t i = 0;
+	static const struct {
+		uint32_t op;
+		unsigned mount;
+		uint64_t most, bytes, ns;
+	} table[] = {
+	    {HR_OP_open64, MOUNT_DATA, 30, 0, 90000},
+	    {HR_OP_fstat64, MOUNT_DATA, 20, 0, 4000},
+	    {HR_OP_pread64, MOUNT_DATA, 100, 65536, 250000},
+	    {HR_OP_lseek64, MOUNT_DATA, 50, 0, 500},
+	    {HR_OP_close, MOUNT_DATA, 30, 0, 2000},
+	    {HR_OP_write, MOUNT_HOME, 10, 4096, 30000},
+	    {HR_OP_rename, MOUNT_HOME, 3, 0, 70000},
+	    {HR_OP_fsync, MOUNT_HOME, 3, 0, 4000000},
+	    {HR_OP_read, MOUNT_ROOT, 40, 1000, 9000},
+	    {HR_OP_readdir64, MOUNT_ROOT, 40, 0, 900},
+	    {HR_OP_mmap, MOUNT_ROOT, 5, 0, 6000},
+	    {HR_OP_copy_file_range, MOUNT_DATA, 2, 1000000, 600000},
+	    {HR_SIDE_COPY_READ, MOUNT_DATA, 0, 1000000, 0},
+	    {HR_SIDE_COPY_WRITE, MOUNT_DATA, 0, 1000000, 0},
+	    {HR_SIDE_SINGLE_READ, MOUNT_DATA, 500, 1, 20},
+	};
+	Headrace__Rollup rows[ROWS_MAX], sides[ROWS_MAX];
+	size_t n_rows = 0, n_sides = 0;
 
-	add_row(n, &rows[i++], proc, HR_OP_open64, MOUNT_DATA, 30, 0, 90000);
-	add_row(n, &rows[i++], proc, HR_OP_fstat64, MOUNT_DATA, 20, 0, 4000);
-	add_row(n, &rows[i++], proc, HR_OP_pread64, MOUNT_DATA, 100, 65536, 250000 * slow);
-	add_row(n, &rows[i++], proc, HR_OP_lseek64, MOUNT_DATA, 50, 0, 500);
-	add_row(n, &rows[i++], proc, HR_OP_close, MOUNT_DATA, 30, 0, 2000);
-	add_row(n, &rows[i++], proc, HR_OP_write, MOUNT_HOME, 10, 4096, 30000);
-	add_row(n, &rows[i++], proc, HR_OP_rename, MOUNT_HOME, 3, 0, 70000);
-	add_row(n, &rows[i++], proc, HR_OP_fsync, MOUNT_HOME, 3, 0, 4000000);
-	add_row(n, &rows[i++], proc, HR_OP_read, MOUNT_ROOT, 40, 1000, 9000);
-	add_row(n, &rows[i++], proc, HR_OP_readdir64, MOUNT_ROOT, 40, 0, 900);
-	add_row(n, &rows[i++], proc, HR_OP_mmap, MOUNT_ROOT, 5, 0, 6000);
-	add_row(n, &rows[i++], proc, HR_OP_copy_file_range, MOUNT_DATA, 2, 1000000, 600000);
-	*ret_sides = 3;
-	add_row(n, &rows[i++], proc, HR_SIDE_COPY_READ, MOUNT_DATA, 0, 1000000, 0);
-	add_row(n, &rows[i++], proc, HR_SIDE_COPY_WRITE, MOUNT_DATA, 0, 1000000, 0);
-	add_row(n, &rows[i++], proc, HR_SIDE_SINGLE_READ, MOUNT_DATA, 500, 1, 20);
-	return i;
-}
+	for (uint64_t proc = 1; proc <= PROCS; proc++)
+		for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+			bool slow = n->number == 2 && table[i].op == HR_OP_pread64;
+			Headrace__Rollup row =
+			    sums(n, proc, table[i].op, table[i].mount, table[i].most,
+				 table[i].bytes, table[i].ns * (slow ? SLOWER : 1));
 
-static int send_rollups(struct node *n, uint64_t window_ns)
-{
-	Headrace__Rollup rows[ROWS_MAX], *list[ROWS_MAX], *sides[ROWS_MAX];
-	Headrace__RollupBatch batch = HEADRACE__ROLLUP_BATCH__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	size_t at = 0;
-
-	for (uint64_t proc = 1; proc <= PROCS; proc++) {
-		size_t n_sides, all = fill_rows(n, proc, &rows[at], &n_sides);
-
-		for (size_t i = 0; i < all; i++) {
-			if (i < all - n_sides)
-				list[batch.n_rows++] = &rows[at + i];
+			if (row.op < HR_OP_FIRST)
+				sides[n_sides++] = row;
 			else
-				sides[batch.n_sides++] = &rows[at + i];
+				rows[n_rows++] = row;
 		}
-		at += all;
-	}
-	batch.window_start_ns = window_ns;
-	batch.window_ns = WINDOW_NS;
-	batch.rows = list;
-	batch.sides = sides;
-	frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-	frame.rollups = &batch;
-	return hr_gen_send(&n->stream, &frame, 1);
+	build_rollups(&n->stream.b, window_ns, rows, n_rows, sides, n_sides);
 }
 
-static int send_file_records(struct node *n)
+static void send_file_records(struct node *n)
 {
-	Headrace__FileRecord rows[PROCS * FILES], *list[PROCS * FILES];
-	Headrace__FileRecords records = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	Headrace__FileRecord rows[PROCS * FILES];
 
 	for (uint32_t i = 0; i < PROCS * FILES; i++) {
-		Headrace__FileRecord *r = list[i] = &rows[i];
+		Headrace__FileRecord *r = &rows[i];
 
-		headrace__file_record__init(r);
-		r->proc = 1 + i / FILES;
-		r->file = 1 + i % FILES;
-		r->api = HR_API_POSIX;
+		*r = (Headrace__FileRecord){
+		    .proc = 1 + i / FILES, .file = 1 + i % FILES, .api = HR_API_POSIX};
 		r->opens = 1 + random_up_to(n, 9);
 		r->reads = random_up_to(n, 1000);
 		r->writes = random_up_to(n, 5);
@@ -255,108 +224,82 @@ static int send_file_records(struct node *n)
 		r->first_ns = n->job->begin_ns + SECOND_NS;
 		r->last_ns = n->job->end_ns;
 	}
-	records.n_rows = PROCS * FILES;
-	records.rows = list;
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &records;
-	return hr_gen_send(&n->stream, &frame, 1);
+	build_file_records(&n->stream.b, rows, PROCS * FILES);
 }
 
 /* ---- regions ---- */
 
-static int add_region(struct hr_regions *r, uint64_t proc, uint32_t kind, uint64_t from,
-		      uint64_t ns, uint64_t step, uint64_t count)
+static void add_region(struct node *n, uint64_t proc, uint32_t kind, uint64_t from, uint64_t ns,
+		       uint64_t step, uint64_t count)
 {
-	struct hr_region region = {.proc = proc,
-				   .tid = 10 + (uint32_t)proc,
-				   .kind = kind,
-				   .count = count,
-				   .start_ns = from,
-				   .dur_ns = ns,
-				   .step = step,
-				   .epoch = HR_REGION_UNKNOWN};
 	const char *args =
 	    step % 3 == 0 ? "{\"loader\":0,\"hidden\":true}" : "{\"loader\":0,\"hidden\":false}";
-	int error = hr_regions_text(r, "torch", 5, &region.domain);
 
-	if (error == 0 && kind == HR_REGION_INPUT_WAIT && count == 1)
-		error = hr_regions_text(r, args, strlen(args), &region.args);
-	return error < 0 ? error : hr_regions_add(r, &region);
+	build_region(&n->stream.b,
+		     (struct hr_region){.proc = proc,
+					.tid = 10 + (uint32_t)proc,
+					.kind = kind,
+					.count = count,
+					.start_ns = from,
+					.dur_ns = ns,
+					.step = step,
+					.epoch = HR_REGION_UNKNOWN},
+		     (struct build_texts){
+			 .domain = "torch",
+			 .args = kind == HR_REGION_INPUT_WAIT && count == 1 ? args : NULL});
 }
 
 /* Steps of a second, which begin with a wait; a sum of five short waits; a checkpoint at the end. */
-static int add_training(struct node *n, struct hr_regions *r, uint64_t proc)
+static void add_training(struct node *n, uint64_t proc)
 {
-	uint64_t from = n->job->begin_ns + 5 * SECOND_NS, wait = 0;
-	int error = 0;
+	uint64_t from = n->job->begin_ns + 5 * SECOND_NS;
 
-	for (uint64_t step = 0; step < STEPS && error == 0; step++) {
-		wait = SECOND_NS / 100 + random_up_to(n, SECOND_NS / 2);
-		error = add_region(r, proc, HR_REGION_INPUT_WAIT, from, wait, step, 1);
-		if (error == 0)
-			error =
-			    add_region(r, proc, HR_REGION_OPTIMIZER, from + wait, 1000, step, 1);
-		if (error == 0)
-			error = add_region(r, proc, HR_REGION_STEP, from, SECOND_NS, step, 1);
+	for (uint64_t step = 0; step < STEPS; step++) {
+		uint64_t wait = SECOND_NS / 100 + random_up_to(n, SECOND_NS / 2);
+
+		add_region(n, proc, HR_REGION_INPUT_WAIT, from, wait, step, 1);
+		add_region(n, proc, HR_REGION_OPTIMIZER, from + wait, 1000, step, 1);
+		add_region(n, proc, HR_REGION_STEP, from, SECOND_NS, step, 1);
 		from += SECOND_NS;
 	}
-	if (error == 0)
-		error =
-		    add_region(r, proc, HR_REGION_INPUT_WAIT, from, 50000000, HR_REGION_UNKNOWN, 5);
-	return error < 0 ? error
-			 : add_region(r, proc, HR_REGION_CHECKPOINT, from + SECOND_NS, SECOND_NS,
-				      HR_REGION_UNKNOWN, 1);
+	add_region(n, proc, HR_REGION_INPUT_WAIT, from, 50000000, HR_REGION_UNKNOWN, 5);
+	add_region(n, proc, HR_REGION_CHECKPOINT, from + SECOND_NS, SECOND_NS, HR_REGION_UNKNOWN,
+		   1);
 }
 
-static int send_regions(struct node *n)
+static void send_regions(struct node *n)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	struct hr_regions *r;
-	int error = hr_regions_new(&r);
-
-	if (error < 0)
-		return error;
-	for (uint64_t proc = 1; proc <= RANKS && error == 0; proc++)
-		error = add_training(n, r, proc);
-	if (error == 0)
-		error = add_region(r, RANKS + 1, HR_REGION_INPUT_WAIT, n->job->begin_ns, SECOND_NS,
-				   HR_REGION_UNKNOWN, 1);
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)hr_regions_message(r);
-	if (error == 0)
-		error = hr_gen_send(&n->stream, &frame, 1);
-	hr_regions_free(r);
-	return error;
+	for (uint64_t proc = 1; proc <= RANKS; proc++)
+		add_training(n, proc);
+	add_region(n, RANKS + 1, HR_REGION_INPUT_WAIT, n->job->begin_ns, SECOND_NS,
+		   HR_REGION_UNKNOWN, 1);
+	build_regions(&n->stream.b);
 }
 
 /* ---- streams ---- */
 
-static int send_all(struct node *n)
+static void send_all(struct node *n)
 {
-	int r = send_job(n, false);
-
-	if (r == 0)
-		r = send_processes(n);
-	if (r == 0)
-		r = send_mounts(n);
-	if (r == 0)
-		r = hr_gen_send_paths(&n->stream, 1, FILES, fill_file, n);
-	for (unsigned w = 0; r == 0 && w < 2 * WINDOWS; w++) {
-		n->stream.now_ns += WINDOW_NS / 2;
-		r = send_rollups(n, n->job->begin_ns + w / 2 * WINDOW_NS);
+	send_job(n, false);
+	send_processes(n);
+	send_mounts(n);
+	hr_gen_send_paths(&n->stream, 1, FILES, fill_file, n);
+	for (unsigned w = 0; w < 2 * WINDOWS; w++) {
+		n->stream.b.now_ns += WINDOW_NS / 2;
+		send_rollups(n, n->job->begin_ns + w / 2 * WINDOW_NS);
 	}
-	for (unsigned i = 0; r == 0 && i < 2; i++)
-		r = send_file_records(n);
-	if (r == 0 && n->job->number % JOBS != 1)
-		r = send_regions(n);
-	if (r < 0 || !n->job->ended)
-		return r;
-	n->stream.now_ns = n->job->end_ns;
-	r = send_job(n, true);
-	return r < 0 ? r : send_end(n);
+	for (unsigned i = 0; i < 2; i++)
+		send_file_records(n);
+	if (n->job->number % JOBS != 1)
+		send_regions(n);
+	if (!n->job->ended)
+		return;
+	n->stream.b.now_ns = n->job->end_ns;
+	send_job(n, true);
+	build_end(&n->stream.b, n->killed ? "killed" : n->job->failed ? "failed" : "ended");
 }
 
-static int write_node(const char *store, const struct job *job, uint32_t number, bool second)
+static void write_node(const char *store, const struct job *job, uint32_t number, bool second)
 {
 	char name[16];
 	struct hr_stream_id id = {.cluster = "lab",
@@ -370,21 +313,18 @@ static int write_node(const char *store, const struct job *job, uint32_t number,
 			 .number = number,
 			 .second = second,
 			 .killed = job->number % JOBS == 2 && number == 1,
-			 .state = id.instance,
-			 .stream.now_ns = job->begin_ns};
-	int r, closed;
+			 .state = id.instance};
 
 	snprintf(name, sizeof(name), "n%u", number);
-	r = hr_writer_open(store, &id, &n.stream.writer, NULL);
-	if (r < 0)
-		return r;
-	r = send_all(&n);
-	closed = hr_writer_close(n.stream.writer);
-	return r < 0 ? r : closed;
+	hr_gen_open(&n.stream, store, &id, 0);
+	n.stream.b.now_ns = job->begin_ns;
+	send_all(&n);
+	hr_gen_close(&n.stream);
 }
 
 /* `age`: in days */
-static int write_job(const char *store, uint32_t i, uint32_t attempt, uint64_t now_ns, uint64_t age)
+static void write_job(const char *store, uint32_t i, uint32_t attempt, uint64_t now_ns,
+		      uint64_t age)
 {
 	struct job job = {.number = i,
 			  .attempt = attempt,
@@ -392,31 +332,28 @@ static int write_job(const char *store, uint32_t i, uint32_t attempt, uint64_t n
 			  .ended = i != 3,
 			  .failed = i == 4,
 			  .begin_ns = now_ns - age * DAY_NS};
-	int r = 0;
 
 	job.end_ns = job.begin_ns + (70 + 10 * i) * 60 * SECOND_NS;
 	snprintf(job.name, sizeof(job.name), "%u", 100 + i);
-	for (uint32_t node = 0; node < job.nodes && r == 0; node++)
-		r = write_node(store, &job, node, false);
-	return r < 0 || i != 6 ? r : write_node(store, &job, 0, true);
+	for (uint32_t node = 0; node < job.nodes; node++)
+		write_node(store, &job, node, false);
+	if (i == 6)
+		write_node(store, &job, 0, true);
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
 	uint64_t now_ns = seconds * SECOND_NS - HR_GEN_REAL_NS + HR_GEN_BOOT_NS;
-	int r = 0;
 
 	if (argc < 2) {
 		fputs("usage: fleet_jobs STORE [SECONDS]\n", stderr);
 		return 2;
 	}
-	for (uint32_t i = 0; i < JOBS && r == 0; i++) {
-		r = write_job(argv[1], i, 0, now_ns, 1 + (JOBS - 1 - i) * 3);
-		if (r == 0 && i == 5)
-			r = write_job(argv[1], i, 1, now_ns, (JOBS - 1 - i) * 3);
+	for (uint32_t i = 0; i < JOBS; i++) {
+		write_job(argv[1], i, 0, now_ns, 1 + (JOBS - 1 - i) * 3);
+		if (i == 5)
+			write_job(argv[1], i, 1, now_ns, (JOBS - 1 - i) * 3);
 	}
-	if (r < 0)
-		fprintf(stderr, "fleet_jobs: %s: %s\n", argv[1], strerror(-r));
-	return r < 0;
+	return 0;
 }

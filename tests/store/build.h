@@ -84,6 +84,9 @@ char *build_folder(void);
 void build_remove(char *folder);
 void build_empty(const char *folder); /* removes it, without free() */
 
+/* Returns memory that was allocated; aborts if it is NULL. */
+void *build_must(void *memory);
+
 /* qsort() of struct hr_event by the ends of operations. */
 int build_by_end(const void *a, const void *b);
 
