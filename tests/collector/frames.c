@@ -16,57 +16,46 @@ bool frame_is_sent(uint32_t kind)
 	return kind != HEADRACE__FRAME__BODY_STREAM_START && kind != HEADRACE__FRAME__BODY_INDEX;
 }
 
-struct frame frame_pack(Headrace__Frame *msg, uint64_t seq)
+static struct frame packed(const struct build *b)
 {
-	struct frame f;
+	return (struct frame){b->packed, b->packed_bytes};
+}
 
-	msg->seq = seq;
-	assert_int_equal(hr_frame_pack(msg, 1, &f.buf, &f.bytes), 0);
-	return f;
+static struct frame frame_pack(Headrace__Frame *msg, uint64_t seq)
+{
+	struct build b = {.seq = seq};
+
+	build_send(&b, msg);
+	return packed(&b);
 }
 
 struct frame frame_loss(uint64_t seq)
 {
-	Headrace__LossRow row = HEADRACE__LOSS_ROW__INIT, *rows = &row;
-	Headrace__Loss loss = HEADRACE__LOSS__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
+	struct build b = {.seq = seq};
 
-	row.reason = "ring_full";
-	row.count = seq;
-	loss.n_rows = 1;
-	loss.rows = &rows;
-	msg.body_case = HEADRACE__FRAME__BODY_LOSS;
-	msg.loss = &loss;
-	return frame_pack(&msg, seq);
+	build_losses(&b, &(Headrace__LossRow){.reason = "ring_full", .count = seq}, 1);
+	return packed(&b);
 }
 
 struct frame frame_job(uint64_t seq, uint32_t uid)
 {
-	Headrace__JobEvent job = HEADRACE__JOB_EVENT__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
+	struct build b = {.seq = seq};
 
-	job.state = "running";
-	job.uid = uid;
-	msg.body_case = HEADRACE__FRAME__BODY_JOB;
-	msg.job = &job;
-	return frame_pack(&msg, seq);
+	build_job(&b, (Headrace__JobEvent){.state = "running", .uid = uid});
+	return packed(&b);
 }
 
 struct frame frame_end(uint64_t seq)
 {
-	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
+	struct build b = {.seq = seq};
 
-	end.state = "ended";
-	msg.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	msg.stream_end = &end;
-	return frame_pack(&msg, seq);
+	build_end(&b, "ended");
+	return packed(&b);
 }
 
 struct frame frame_start(uint64_t seq, const struct hr_stream_id *id)
 {
 	Headrace__StreamStart start = HEADRACE__STREAM_START__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
 
 	start.version = HR_STORE_VERSION;
 	start.cluster = (char *)id->cluster;
@@ -75,31 +64,20 @@ struct frame frame_start(uint64_t seq, const struct hr_stream_id *id)
 	start.node = (char *)id->node;
 	start.boot_id = (char *)id->boot_id;
 	start.instance = id->instance;
-	msg.body_case = HEADRACE__FRAME__BODY_STREAM_START;
-	msg.stream_start = &start;
-	return frame_pack(&msg, seq);
+	return frame_pack(BUILD_FRAME(STREAM_START, stream_start, &start), seq);
 }
 
 struct frame frame_bulk(uint64_t seq, size_t bytes)
 {
-	Headrace__Path row = HEADRACE__PATH__INIT, *rows = &row;
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
-	struct frame f;
+	struct build b = {.seq = seq};
+	Headrace__Path row = {.id = (uint32_t)seq, .path = {bytes, malloc(bytes)}};
 
-	row.id = (uint32_t)seq;
-	row.path.data = malloc(bytes);
-	row.path.len = bytes;
 	assert_non_null(row.path.data);
 	for (size_t i = 0; i < bytes; i++)
 		row.path.data[i] = (uint8_t)random();
-	paths.n_rows = 1;
-	paths.rows = &rows;
-	msg.body_case = HEADRACE__FRAME__BODY_PATHS;
-	msg.paths = &paths;
-	f = frame_pack(&msg, seq);
+	build_paths(&b, &row, 1, NULL, 0);
 	free(row.path.data);
-	return f;
+	return packed(&b);
 }
 
 /* A frame around a payload. */
@@ -125,11 +103,8 @@ struct frame frame_newer(uint64_t seq)
 struct frame frame_index(uint64_t seq)
 {
 	Headrace__SegmentIndex index = HEADRACE__SEGMENT_INDEX__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
 
-	msg.body_case = HEADRACE__FRAME__BODY_INDEX;
-	msg.index = &index;
-	return frame_pack(&msg, seq);
+	return frame_pack(BUILD_FRAME(INDEX, index, &index), seq);
 }
 
 struct frame frame_garbage(void)
@@ -143,7 +118,6 @@ struct frame frame_bomb(uint64_t seq, size_t rows)
 {
 	Headrace__Path row = HEADRACE__PATH__INIT, **list = malloc(rows * sizeof(*list));
 	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__Frame msg = HEADRACE__FRAME__INIT;
 	struct frame f;
 
 	assert_non_null(list);
@@ -151,9 +125,7 @@ struct frame frame_bomb(uint64_t seq, size_t rows)
 		list[i] = &row;
 	paths.n_rows = rows;
 	paths.rows = list;
-	msg.body_case = HEADRACE__FRAME__BODY_PATHS;
-	msg.paths = &paths;
-	f = frame_pack(&msg, seq);
+	f = frame_pack(BUILD_FRAME(PATHS, paths, &paths), seq);
 	free(list);
 	return f;
 }

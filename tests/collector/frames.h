@@ -14,7 +14,6 @@ struct frame {
 	size_t bytes;
 };
 
-struct frame frame_pack(Headrace__Frame *msg, uint64_t seq);
 struct frame
 frame_loss(uint64_t seq); /* one row of count `seq`: which frame is where can be told */
 struct frame frame_job(uint64_t seq, uint32_t uid);

@@ -19,10 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/batch.h"
-#include "common/frame.h"
 #include "daemon/spool/spool.h"
 #include "daemon/uplink/uplink.h"
+#include "tests/store/build.h"
 
 #define FIRST_NS UINT64_C(1000000000000) /* of the node's boot clock */
 
@@ -60,24 +59,14 @@ static uint64_t last_seq(const struct feed *f)
 	return SEQ_DATA + frames_of_batch(f) * f->batches + 1; /* the job's end, the stream's end */
 }
 
-static void set_job(Headrace__JobEvent *job, char *state)
-{
-	headrace__job_event__init(job);
-	job->state = state;
-	job->uid = getuid();
-	job->start_ns = FIRST_NS;
-}
-
 /* Times that do not compress, so that batches take room. */
 static uint64_t noise(uint64_t number)
 {
 	return (number * UINT64_C(0x9e3779b97f4a7c15)) >> 40;
 }
 
-static void fill_events(struct feed *f, uint64_t batch, Headrace__EventBatch *msg)
+static void fill_events(struct feed *f, uint64_t batch)
 {
-	const struct hr_task task = {.proc = 1, .tid = 1};
-
 	for (uint64_t i = 0; i < f->events; i++) {
 		uint64_t number = batch * f->events + i;
 
@@ -91,114 +80,74 @@ static void fill_events(struct feed *f, uint64_t batch, Headrace__EventBatch *ms
 				      .fd = 3,
 				      .op = HR_OP_pread64};
 	}
-	if (hr_batch_encode(f->encoder, f->list, f->events, &task, 1, msg) < 0)
-		die("encode", ENOMEM);
 }
 
-static void set_rollup(const struct feed *f, uint64_t batch, Headrace__Rollup *row)
-{
-	headrace__rollup__init(row);
-	row->proc = 1;
-	row->op = HR_OP_pread64;
-	row->count = row->bytes = f->events;
-	row->dur_ns = 300 * f->events + batch % 7;
-}
-
-static void append(struct feed *f, Headrace__Frame *frame)
+/* A packed frame, which is freed. */
+static void append(struct feed *f, uint8_t *frame, size_t bytes)
 {
 	static const struct timespec pause = {.tv_nsec = 20000000};
-	char later[64];
-	ProtobufCMessageUnknownField field = {.tag = 500,
-					      .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
-					      .data = (uint8_t *)later};
-	uint8_t *buf;
-	size_t bytes;
 	int r;
 
-	if (f->newer) {
-		field.len = 1 + (size_t)snprintf(later + 1, sizeof(later) - 1, "later %s %llu.",
-						 frame->body_case ? "field" : "kind",
-						 (unsigned long long)frame->seq);
-		later[0] = (char)(field.len - 1);
-		frame->base.n_unknown_fields = 1;
-		frame->base.unknown_fields = &field;
-	}
-	r = hr_frame_pack(frame, 0, &buf, &bytes);
-	frame->base.n_unknown_fields = 0;
-	frame->base.unknown_fields = NULL;
-
-	if (r < 0)
-		die("pack", r);
 	while ((r = hr_spool_make_room(f->spool, f->writer, bytes)) < 0 ||
-	       (r = hr_writer_append(f->writer, buf, bytes)) < 0) {
+	       (r = hr_writer_append(f->writer, frame, bytes)) < 0) {
 		if (r != -ENOSPC)
 			die("append", r);
 		nanosleep(&pause, NULL);
 	}
-	free(buf);
+	free(frame);
 	hr_spool_appended(f->spool, hr_writer_mark(f->writer));
 }
 
 static void make_frame(struct feed *f, uint64_t seq)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-	Headrace__JobEvent job;
-	Headrace__Process process = HEADRACE__PROCESS__INIT, *process_rows[] = {&process};
-	Headrace__Processes processes = HEADRACE__PROCESSES__INIT;
-	Headrace__Path path = HEADRACE__PATH__INIT, *path_rows[] = {&path};
-	Headrace__Paths paths = HEADRACE__PATHS__INIT;
-	Headrace__EventBatch events;
-	Headrace__Rollup row, *rollup_rows[] = {&row};
-	Headrace__RollupBatch rollups = HEADRACE__ROLLUP_BATCH__INIT;
-	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
+	const struct hr_task task = {.proc = 1, .tid = 1};
 	uint64_t batch = (seq - SEQ_DATA) / frames_of_batch(f);
 	uint64_t part = (seq - SEQ_DATA) % frames_of_batch(f);
-	char name[300];
+	bool last = seq == last_seq(f), job = seq == SEQ_JOB || seq + 1 == last_seq(f);
+	bool later_kind = seq >= SEQ_DATA && !last && !job && part == 2;
+	char name[300], later[64];
+	ProtobufCMessageUnknownField field = {.tag = 500,
+					      .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
+					      .data = (uint8_t *)later};
+	struct build b = {.seq = seq,
+			  .now_ns = FIRST_NS,
+			  .real_minus_boot_ns = UINT64_C(1700000000000000000) - FIRST_NS,
+			  .zstd = BUILD_ZSTD_NONE,
+			  .unknown = f->newer ? &field : NULL,
+			  .encoder = f->encoder};
 
-	clock.boot_ns = FIRST_NS;
-	clock.real_ns = UINT64_C(1700000000000000000);
-	frame.seq = seq;
-	frame.clock = &clock;
-	if (seq == SEQ_JOB || seq + 1 == last_seq(f)) {
-		set_job(&job, seq == SEQ_JOB ? "running" : "ended");
-		frame.body_case = HEADRACE__FRAME__BODY_JOB;
-		frame.job = &job;
-	} else if (seq == SEQ_PROCESS) {
-		process.proc = 1;
-		process.pid = 4711;
-		process.start_ns = FIRST_NS;
-		processes.n_rows = 1;
-		processes.rows = process_rows;
-		frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-		frame.processes = &processes;
-	} else if (seq == SEQ_PATH) {
-		path.id = 1;
-		path.hash = 8 * f->instance;
-		path.path.len = (size_t)snprintf(name, sizeof(name), "/data/%s.numbered", f->node);
-		path.path.data = (uint8_t *)name;
-		paths.n_rows = 1;
-		paths.rows = path_rows;
-		frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-		frame.paths = &paths;
-	} else if (seq == last_seq(f)) {
-		end.state = "ended";
-		frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-		frame.stream_end = &end;
-	} else if (part == 0) {
-		fill_events(f, batch, &events);
-		frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-		frame.events = &events;
-	} else if (part == 1) {
-		set_rollup(f, batch, &row);
-		rollups.window_start_ns = FIRST_NS;
-		rollups.window_ns = UINT64_C(10000000000);
-		rollups.n_rows = 1;
-		rollups.rows = rollup_rows;
-		frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-		frame.rollups = &rollups;
-	}
-	append(f, &frame);
+	field.len = 1 + (size_t)snprintf(later + 1, sizeof(later) - 1, "later %s %llu.",
+					 later_kind ? "kind" : "field", (unsigned long long)seq);
+	later[0] = (char)(field.len - 1);
+	snprintf(name, sizeof(name), "/data/%s.numbered", f->node);
+	if (job)
+		build_job(&b, (Headrace__JobEvent){.state = seq == SEQ_JOB ? "running" : "ended",
+						   .uid = getuid(),
+						   .start_ns = FIRST_NS});
+	else if (seq == SEQ_PROCESS)
+		build_processes(
+		    &b, &(Headrace__Process){.proc = 1, .pid = 4711, .start_ns = FIRST_NS}, 1);
+	else if (seq == SEQ_PATH)
+		build_paths(&b,
+			    &(Headrace__Path){
+				.id = 1, .hash = 8 * f->instance, .path = build_bytes(name)},
+			    1, NULL, 0);
+	else if (last)
+		build_end(&b, "ended");
+	else if (later_kind)
+		build_send(&b, &(Headrace__Frame)HEADRACE__FRAME__INIT);
+	else if (part == 0) {
+		fill_events(f, batch);
+		build_events(&b, f->list, f->events, &task, 1);
+	} else
+		build_rollups(&b, FIRST_NS,
+			      &(Headrace__Rollup){.proc = 1,
+						  .op = HR_OP_pread64,
+						  .count = f->events,
+						  .bytes = f->events,
+						  .dur_ns = 300 * f->events + batch % 7},
+			      1, NULL, 0);
+	append(f, b.packed, b.packed_bytes);
 }
 
 /* ---- running ----------------------------------------------------------------------------------- */

@@ -47,9 +47,12 @@ int build_send(struct build *b, Headrace__Frame *frame)
 	clock.real_ns = b->now_ns + b->real_minus_boot_ns;
 	clock.error_ns = b->error_ns;
 	frame->clock = b->now_ns > 0 ? &clock : NULL;
+	frame->base.n_unknown_fields = b->unknown != NULL;
+	frame->base.unknown_fields = b->unknown;
 	frame->seq = b->writer != NULL ? hr_writer_mark(b->writer) + 1 : b->seq;
 	check(hr_frame_pack(frame, zstd, &b->packed, &b->packed_bytes), "pack a frame");
 	frame->clock = NULL;
+	frame->base.n_unknown_fields = 0;
 	if (b->writer == NULL)
 		return 0;
 	r = hr_writer_append(b->writer, b->packed, b->packed_bytes);

@@ -33,6 +33,7 @@ struct build {
 	/* Clock samples: CLOCK_BOOTTIME, the wall clock minus it, the error. now_ns 0: none. */
 	uint64_t now_ns, real_minus_boot_ns, error_ns;
 	enum build_zstd zstd;
+	ProtobufCMessageUnknownField *unknown; /* a field of a later release; NULL: none */
 	bool may_fail;
 	struct hr_encoder *encoder; /* NULL: build_events() uses one of its own */
 	struct hr_regions *regions; /* that are not sent yet */

@@ -15,15 +15,6 @@
 
 #include "store/writer.h"
 
-static struct hr_writer *writer(const char *store, const char *node)
-{
-	struct hr_stream_id id = help_id(node);
-	struct hr_writer *w;
-
-	assert_int_equal(hr_writer_open(store, &id, &w, NULL), 0);
-	return w;
-}
-
 static const char *segment(const char *store, unsigned number)
 {
 	static char path[4200];
@@ -129,13 +120,13 @@ static void one_writer_at_a_time(void **state)
 {
 	const char *store = help_path(state, "s");
 	struct hr_stream_id id = help_id("n1");
-	struct hr_writer *w = writer(store, "n1"), *other;
+	struct hr_writer *w = help_writer(store, "n1"), *other;
 
 	assert_int_equal(hr_writer_open(store, &id, &other, NULL), -EBUSY);
-	other = writer(store, "n2"); /* another stream */
+	other = help_writer(store, "n2"); /* another stream */
 	assert_int_equal(hr_writer_close(other), 0);
 	assert_int_equal(hr_writer_close(w), 0);
-	assert_int_equal(hr_writer_close(writer(store, "n1")), 0);
+	assert_int_equal(hr_writer_close(help_writer(store, "n1")), 0);
 }
 
 static void files_are_private(void **state)
@@ -143,7 +134,7 @@ static void files_are_private(void **state)
 	const char *store = help_path(state, "s");
 	struct stat st;
 
-	assert_int_equal(hr_writer_close(writer(store, "n1")), 0);
+	assert_int_equal(hr_writer_close(help_writer(store, "n1")), 0);
 	assert_int_equal(stat(segment(store, 1), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(stat(help_path(state, "s/jobs/7"), &st), 0);
@@ -154,15 +145,11 @@ static void files_are_private(void **state)
 
 static uint8_t *make_frame(uint64_t seq, size_t *ret_bytes)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
-	Headrace__StreamEnd end = HEADRACE__STREAM_END__INIT;
-	uint8_t *buf;
+	struct build b = {.seq = seq, .zstd = BUILD_ZSTD_NONE};
 
-	frame.seq = seq;
-	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	frame.stream_end = &end;
-	assert_int_equal(hr_frame_pack(&frame, 0, &buf, ret_bytes), 0);
-	return buf;
+	build_end(&b, "");
+	*ret_bytes = b.packed_bytes;
+	return b.packed;
 }
 
 static int append_seq(struct hr_writer *w, uint64_t seq)
@@ -182,7 +169,7 @@ static int append_seq(struct hr_writer *w, uint64_t seq)
 
 static void only_the_next_seq(void **state)
 {
-	struct hr_writer *w = writer(help_path(state, "s"), "n1");
+	struct hr_writer *w = help_writer(help_path(state, "s"), "n1");
 	uint64_t bytes;
 
 	assert_int_equal(hr_writer_mark(w), 1); /* StreamStart */
@@ -202,20 +189,20 @@ static void only_the_next_seq(void **state)
 static void goes_on_after_close(void **state)
 {
 	const char *store = help_path(state, "s");
-	struct hr_writer *w = writer(store, "n1");
+	struct hr_writer *w = help_writer(store, "n1");
 	uint64_t bytes;
 
 	assert_int_equal(help_append_loss(w, 1), 0);
 	assert_int_equal(hr_writer_close(w), 0);
 	bytes = (uint64_t)size_of(segment(store, 1));
-	w = writer(store, "n1");
+	w = help_writer(store, "n1");
 	assert_int_equal(hr_writer_mark(w), 2);
 	assert_int_equal(hr_writer_bytes(w), bytes);
 	assert_int_equal(size_of(segment(store, 2)), -1); /* made when needed */
 	assert_int_equal(help_append_loss(w, 2), 0);
 	assert_int_equal(hr_writer_close(w), 0);
 	assert_true(size_of(segment(store, 2)) > 0);
-	w = writer(store, "n1");
+	w = help_writer(store, "n1");
 	assert_int_equal(hr_writer_mark(w), 3);
 	assert_int_equal(hr_writer_close(w), 0);
 }
@@ -223,7 +210,7 @@ static void goes_on_after_close(void **state)
 static void segments_are_sealed_past_their_size(void **state)
 {
 	const char *store = help_path(state, "s");
-	struct hr_writer *w = writer(store, "n1");
+	struct hr_writer *w = help_writer(store, "n1");
 	uint64_t sum = 0;
 
 	hr_writer_segment_bytes(w, 3000);
@@ -235,7 +222,7 @@ static void segments_are_sealed_past_their_size(void **state)
 	assert_true(size_of(segment(store, 3)) > 3000);
 	assert_int_equal(hr_writer_sync(w), 0);
 	assert_int_equal(hr_writer_close(w), 0);
-	w = writer(store, "n1");
+	w = help_writer(store, "n1");
 	assert_int_equal(hr_writer_mark(w), 401);
 	assert_int_equal(hr_writer_close(w), 0);
 }
@@ -254,7 +241,7 @@ static int free_descriptor(void)
 static void synced_segments_are_closed(void **state)
 {
 	const char *store = help_path(state, "s");
-	struct hr_writer *w = writer(store, "n1");
+	struct hr_writer *w = help_writer(store, "n1");
 	int before;
 
 	hr_writer_segment_bytes(w, 3000);
@@ -314,7 +301,7 @@ static void torn_anywhere(void **state)
 		previous_mark = mark;
 		assert_int_equal(help_append_loss(w, 9), 0);
 		assert_int_equal(hr_writer_close(w), 0);
-		w = writer(store, "n1");
+		w = help_writer(store, "n1");
 		assert_int_equal(hr_writer_mark(w), mark + 1);
 		assert_int_equal(hr_writer_close(w), 0);
 	}
@@ -326,7 +313,7 @@ static void torn_anywhere(void **state)
 static void torn_footer(void **state)
 {
 	const char *store = help_path(state, "s");
-	struct hr_writer *w = writer(store, "n1");
+	struct hr_writer *w = help_writer(store, "n1");
 	uint8_t *data;
 	size_t bytes, frames;
 
@@ -337,7 +324,7 @@ static void torn_footer(void **state)
 	assert_true(bytes > frames);
 	for (size_t n = frames; n < bytes; n++) {
 		help_write(segment(store, 1), data, n);
-		w = writer(store, "n1");
+		w = help_writer(store, "n1");
 		assert_int_equal(hr_writer_mark(w), 2);
 		assert_int_equal(hr_writer_bytes(w), frames);
 		assert_int_equal(hr_writer_close(w), 0);
@@ -422,7 +409,7 @@ static void killed_writers(void **state)
 			acknowledged = seq;
 		close(fds[0]);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		w = writer(store, "n1");
+		w = help_writer(store, "n1");
 		known = hr_writer_mark(w);
 		assert_in_range(known, acknowledged, acknowledged + 1);
 		assert_int_equal(hr_writer_close(w), 0);
@@ -437,7 +424,7 @@ static void killed_writers(void **state)
 static void disk_full(void **state)
 {
 	const char *store = help_path(state, "s");
-	struct hr_writer *w = writer(store, "n1");
+	struct hr_writer *w = help_writer(store, "n1");
 	struct rlimit limit, small = {0};
 	uint64_t mark, bytes;
 	unsigned done = 0;
@@ -458,7 +445,7 @@ static void disk_full(void **state)
 	assert_int_equal(help_append_loss(w, done), 0);
 	assert_int_equal(hr_writer_mark(w), mark + 1);
 	assert_int_equal(hr_writer_close(w), 0);
-	w = writer(store, "n1");
+	w = help_writer(store, "n1");
 	assert_int_equal(hr_writer_mark(w), mark + 1);
 	assert_int_equal(hr_writer_close(w), 0);
 }
@@ -477,7 +464,7 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
 /* On a full disk, the reserved space is for hr_writer_append_last only. */
 static void last_frame_on_a_full_disk(void **state)
 {
-	struct hr_writer *w = writer(help_path(state, "s"), "n1");
+	struct hr_writer *w = help_writer(help_path(state, "s"), "n1");
 	size_t bytes;
 	uint8_t *buf = make_frame(2, &bytes);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "store/segments.h"
+#include "tests/store/build.h"
 
 static uint64_t files_of(uint64_t seq)
 {
@@ -31,127 +32,86 @@ static uint8_t *noise(uint64_t seq, size_t bytes)
 	return buf;
 }
 
-static void pack(Headrace__Frame *frame, uint8_t **ret, size_t *ret_bytes)
-{
-	Headrace__Clock clock = HEADRACE__CLOCK__INIT;
-
-	clock.boot_ns = frame->seq;
-	clock.real_ns = UINT64_C(1000000000000) + frame->seq;
-	frame->clock = &clock;
-	assert_int_equal(hr_frame_pack(frame, 1, ret, ret_bytes), 0);
-	frame->clock = NULL; /* what it refers to is gone when we return */
-	frame->body_case = HEADRACE__FRAME__BODY__NOT_SET;
-	frame->events = NULL;
-}
-
-static void make_events(Headrace__Frame *frame, size_t bytes, uint8_t **ret, size_t *ret_bytes)
+static void make_events(struct build *b, size_t bytes)
 {
 	Headrace__EventBatch m = HEADRACE__EVENT_BATCH__INIT;
 	Headrace__Column column = HEADRACE__COLUMN__INIT, *columns[] = {&column};
-	ProtobufCBinaryData plane = {.data = noise(frame->seq, bytes), .len = bytes};
+	ProtobufCBinaryData plane = {.data = noise(b->seq, bytes), .len = bytes};
 
-	frame->body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame->events = &m;
-	m.count = (uint32_t)frame->seq;
-	m.bytes_moved = 10 * frame->seq;
+	m.count = (uint32_t)b->seq;
+	m.bytes_moved = 10 * b->seq;
 	m.columns = columns;
 	m.n_columns = 1;
 	column.planes = &plane;
 	column.n_planes = 1;
-	pack(frame, ret, ret_bytes);
+	build_send(b, BUILD_FRAME(EVENTS, events, &m));
 	free(plane.data);
 }
 
-static void make_files(Headrace__Frame *frame, size_t bytes, uint8_t **ret, size_t *ret_bytes)
+static void make_files(struct build *b, size_t bytes)
 {
-	Headrace__FileRecords m = HEADRACE__FILE_RECORDS__INIT;
-	Headrace__FileRecord rows[8], *pointers[8];
-	size_t n = files_of(frame->seq), bins = bytes / n / 9;
-	uint8_t *filler = noise(frame->seq, n * bins * 8);
+	Headrace__FileRecord rows[8];
+	size_t n = files_of(b->seq), bins = bytes / n / 9;
+	uint8_t *filler = noise(b->seq, n * bins * 8);
 
-	frame->body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame->file_records = &m;
-	for (size_t i = 0; i < n; i++) {
-		headrace__file_record__init(&rows[i]);
-		rows[i].reads = 1;
-		rows[i].read_size_hist = (uint64_t *)(void *)filler + i * bins;
-		rows[i].n_read_size_hist = bins;
-		pointers[i] = &rows[i];
-	}
-	m.rows = pointers;
-	m.n_rows = n;
-	pack(frame, ret, ret_bytes);
+	for (size_t i = 0; i < n; i++)
+		rows[i] = (Headrace__FileRecord){
+		    .reads = 1,
+		    .read_size_hist = (uint64_t *)(void *)filler + i * bins,
+		    .n_read_size_hist = bins};
+	build_file_records(b, rows, n);
 	free(filler);
 }
 
-static void make_rollups(Headrace__Frame *frame, bool alone, size_t bytes, uint8_t **ret,
-			 size_t *ret_bytes)
+static void make_rollups(struct build *b, bool alone, size_t bytes)
 {
 	Headrace__RollupBatch m = HEADRACE__ROLLUP_BATCH__INIT;
 	Headrace__Rollup row = HEADRACE__ROLLUP__INIT, *rows[] = {&row};
-	uint8_t *filler = noise(frame->seq, bytes);
+	uint8_t *filler = noise(b->seq, bytes);
 
-	frame->body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-	frame->rollups = &m;
 	m.alone = alone;
 	m.rows = rows;
 	m.n_rows = 1;
-	row.count = frame->seq;
-	row.bytes = 100 * frame->seq;
+	row.count = b->seq;
+	row.bytes = 100 * b->seq;
 	row.size_hist = (uint64_t *)(void *)filler;
 	row.n_size_hist = bytes / 9;
-	pack(frame, ret, ret_bytes);
+	build_send(b, BUILD_FRAME(ROLLUPS, rollups, &m));
 	free(filler);
 }
 
-static void make_names(Headrace__Frame *frame, size_t bytes, uint8_t **ret, size_t *ret_bytes)
+static void make_names(struct build *b, size_t bytes)
 {
-	Headrace__Paths m = HEADRACE__PATHS__INIT;
-	Headrace__Path row = HEADRACE__PATH__INIT, *rows[] = {&row};
+	Headrace__Path row = {.id = (uint32_t)b->seq, .path = {bytes, noise(b->seq, bytes)}};
 
-	frame->body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame->paths = &m;
-	m.rows = rows;
-	m.n_rows = 1;
-	row.id = (uint32_t)frame->seq;
-	row.path.data = noise(frame->seq, bytes);
-	row.path.len = bytes;
-	pack(frame, ret, ret_bytes);
+	build_paths(b, &row, 1, NULL, 0);
 	free(row.path.data);
-}
-
-static void make_end(Headrace__Frame *frame, uint8_t **ret, size_t *ret_bytes)
-{
-	Headrace__StreamEnd m = HEADRACE__STREAM_END__INIT;
-
-	frame->body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	frame->stream_end = &m;
-	m.state = (char *)(uintptr_t) "ended";
-	pack(frame, ret, ret_bytes);
 }
 
 void frame_make(uint64_t seq, enum frame_kind kind, size_t bytes, uint8_t **ret, size_t *ret_bytes)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	struct build b = {
+	    .seq = seq, .now_ns = seq, .real_minus_boot_ns = UINT64_C(1000000000000)};
 
-	frame.seq = seq;
 	switch (kind) {
 	case FRAME_EVENTS:
-		make_events(&frame, bytes, ret, ret_bytes);
+		make_events(&b, bytes);
 		break;
 	case FRAME_FILES:
-		make_files(&frame, bytes, ret, ret_bytes);
+		make_files(&b, bytes);
 		break;
 	case FRAME_ROLLUPS:
 	case FRAME_ALONE:
-		make_rollups(&frame, kind == FRAME_ALONE, bytes, ret, ret_bytes);
+		make_rollups(&b, kind == FRAME_ALONE, bytes);
 		break;
 	case FRAME_NAMES:
-		make_names(&frame, bytes, ret, ret_bytes);
+		make_names(&b, bytes);
 		break;
 	default:
-		make_end(&frame, ret, ret_bytes);
+		build_end(&b, "ended");
 	}
+	*ret = b.packed;
+	*ret_bytes = b.packed_bytes;
 }
 
 struct hr_stream_id frame_stream(const char *job, uint64_t instance)
