@@ -17,22 +17,17 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/now.h"
 #include "net/conn.h"
 #include "tests/bench/fleet_replay.h"
 #include "tests/collector/client.h"
+#include "tests/unit.h"
 
 #define NODES_OF_JOB 10u
 #define ROUND_MS     1000u
@@ -132,8 +127,6 @@ static int node_frame(void *self, uint8_t *frame, size_t bytes, bool control)
 
 static void node_closed(void *self, int error, const char *why)
 {
-	(void)self;
-	(void)error;
 	bench_fail(why);
 }
 
@@ -194,7 +187,6 @@ static void on_turn(uv_timer_t *turn)
 {
 	unsigned part = (b.n * TURN_MS + ROUND_MS - 1) / ROUND_MS;
 
-	(void)turn;
 	for (unsigned i = 0; i < part && b.open == b.n; i++)
 		node_send_now(&b.nodes[b.next++ % b.n]);
 	for (unsigned i = 0; i < b.n && b.replay_ns > 0; i++) {

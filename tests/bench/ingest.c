@@ -187,9 +187,6 @@ static int play(const struct options *o, struct bench *b, const char *address)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	(void)st;
-	(void)type;
-	(void)ftw;
 	return remove(path);
 }
 

@@ -5,17 +5,14 @@
  *
  * To accept what the program prints now: test_compare_print print > tests/cli/compare.txt
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cli/compare/compare.h"
 #include "tests/compare/made_runs.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define GATES 6u
 
@@ -27,7 +24,6 @@ static void add(struct made_side *s, const char *measure, int64_t rank, double v
 
 static void nothing_differs(struct made_side *s, bool is_b)
 {
-	(void)is_b;
 	made_side_part(s, 0, "train", "wait_read", 3);
 }
 
@@ -114,7 +110,6 @@ static void print_all(FILE *to)
 
 static void all_answers(void **state)
 {
-	(void)state;
 	fixture_compare(HR_COMPARED, print_all);
 }
 
@@ -145,7 +140,6 @@ static void largest_first(void **state)
 	FILE *to = open_memstream(&text, &n);
 	const char *at;
 
-	(void)state;
 	assert_non_null(to);
 	print_case(to, "many", many);
 	fclose(to);
@@ -177,7 +171,6 @@ static void conditions_need_more_than_noise(void **state)
 	struct hr_comparison *c = calloc(1, sizeof(*c));
 	struct hr_gate g;
 
-	(void)state;
 	assert_non_null(c);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_true(hr_gate_parse(cases[i].text, &g));
@@ -196,7 +189,6 @@ int main(int argc, char **argv)
 					   cmocka_unit_test(largest_first),
 					   cmocka_unit_test(conditions_need_more_than_noise)};
 
-	(void)argv;
 	if (argc == 1)
 		return cmocka_run_group_tests(tests, NULL, NULL);
 	print_all(stdout);

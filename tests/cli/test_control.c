@@ -3,8 +3,6 @@
 #include "daemon/control/control.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +10,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static int pair[2];
 
 static int open_pair(void **state)
 {
-	(void)state;
 	return socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
 }
 
 static int close_pair(void **state)
 {
-	(void)state;
 	close(pair[0]);
 	close(pair[1]);
 	return 0;
@@ -35,7 +31,6 @@ static void test_round_trip(void **state)
 	Headrace__JobRequest request = HEADRACE__JOB_REQUEST__INIT;
 	Headrace__Control *m = NULL;
 
-	(void)state;
 	request.job = "a\nb\\c=d";
 	request.has_attempt = true;
 	request.linger_ms = UINT64_MAX;
@@ -55,7 +50,6 @@ static void test_kind_without_fields(void **state)
 {
 	Headrace__Control *m = NULL;
 
-	(void)state;
 	assert_int_equal(hr_control_send(pair[0], HR_CONTROL(PAUSE), NULL), 0);
 	assert_int_equal(hr_control_recv(pair[1], &m), 0);
 	assert_int_equal(m->kind_case, HR_CONTROL(PAUSE));
@@ -68,7 +62,6 @@ static void test_descriptor(void **state)
 	Headrace__Control *m = NULL;
 	int carried = -1;
 
-	(void)state;
 	assert_int_equal(hr_control_send_fd(pair[0], HR_CONTROL(DONE), NULL, STDIN_FILENO), 0);
 	assert_int_equal(hr_control_recv_fd(pair[1], &m, &carried), 0);
 	assert_true(carried > STDERR_FILENO);
@@ -84,7 +77,6 @@ static void test_too_long(void **state)
 {
 	static char big[HR_CONTROL_BYTES];
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	assert_int_equal(hr_control_send_error(pair[0], 1, big), -EMSGSIZE);
 }
@@ -102,7 +94,6 @@ static void test_hostile(void **state)
 {
 	static char big[HR_CONTROL_BYTES + 1];
 
-	(void)state;
 	assert_refused("join\nversion=1\n", 15); /* text */
 	assert_refused("\x0a\x05", 2);		 /* a body that is cut */
 	assert_refused("\xf8\x07\x01", 3);	 /* a field that does not exist */
@@ -125,7 +116,6 @@ static void test_ask(void **state)
 	Headrace__NodeStatus node = HEADRACE__NODE_STATUS__INIT, *kept = NULL;
 	char *refusal = NULL;
 
-	(void)state;
 	node.node = "n1";
 	hr_control_send(pair[1], HR_CONTROL(NODE_STATUS), &node.base);
 	hr_control_send(pair[1], HR_CONTROL(DONE), NULL);
@@ -151,7 +141,6 @@ static void test_sockets(void **state)
 	int listening, client, server;
 	Headrace__Control *m = NULL;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	snprintf(name, sizeof(name), "%s/control", path);
 	assert_int_equal(hr_control_connect(name, &client), -ENOENT);
@@ -179,7 +168,6 @@ static void test_long_socket_path(void **state)
 	char path[200];
 	int fd;
 
-	(void)state;
 	memset(path, 'a', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(hr_control_connect(path, &fd), -ENAMETOOLONG);

@@ -9,11 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "common/fdstore.h"
+#include "tests/unit.h"
 
 /*
  * ---- the worker ---------------------------------------------------------------------------------
@@ -171,7 +167,6 @@ static void test_descriptors_survive(void **state)
 	int fd;
 	pid_t pid = start_keeper("store", &fd);
 
-	(void)state;
 	assert_int_equal(finish_keeper(pid, fd, said, sizeof(said)), 0);
 	assert_int_equal(starts(), 2);
 	assert_string_equal(said, "ready\n");
@@ -183,7 +178,6 @@ static void test_gives_up(void **state)
 	int fd;
 	pid_t pid = start_keeper("die", &fd);
 
-	(void)state;
 	assert_int_equal(finish_keeper(pid, fd, said, sizeof(said)), 70);
 	assert_int_equal(starts(), 1 + HR_KEEPER_RESTARTS);
 	assert_string_equal(said, "");
@@ -195,7 +189,6 @@ static void test_passes_status(void **state)
 	int fd;
 	pid_t pid = start_keeper("exit", &fd);
 
-	(void)state;
 	assert_int_equal(finish_keeper(pid, fd, said, sizeof(said)), 7);
 	assert_int_equal(starts(), 1);
 }
@@ -206,7 +199,6 @@ static void test_rates(void **state)
 	struct hr_node_stats now = {.events = 1000, .bytes_moved = 4096, .steps = 10};
 	struct hr_job_status s = {0};
 
-	(void)state;
 	hr_job_status_measure(&s, &now, 5000);
 	assert_int_equal(s.events_per_s + s.bytes_per_s + s.steps_per_ks, 0);
 	now.events = 1500;
@@ -228,7 +220,6 @@ static void test_terminates(void **state)
 	int fd;
 	pid_t pid = start_keeper("wait", &fd);
 
-	(void)state;
 	assert_int_equal(read(fd, said, sizeof(said)), 6); /* "ready\n": SIGTERM finds a worker */
 	kill(pid, SIGTERM);
 	assert_int_equal(finish_keeper(pid, fd, said, sizeof(said)), 70);
@@ -248,7 +239,6 @@ static void test_notices(void **state)
 	struct hr_node_stats now = {.store_error = -ENOSPC, .counters_only = true, .refused = 3};
 	struct hr_reported reported = {0};
 
-	(void)state;
 	assert_non_null(strstr(next_notice(&reported, &now),
 			       "cannot write to the spool (No space left on device)"));
 	assert_non_null(strstr(next_notice(&reported, &now), "--max-size"));
@@ -270,7 +260,6 @@ static void test_without_keeper(void **state)
 	struct hr_inherited *list = (void *)1;
 	size_t n = 1;
 
-	(void)state;
 	unsetenv("NOTIFY_SOCKET");
 	assert_int_equal(hr_fdstore_push("s1.0", 0), 0);
 	assert_int_equal(hr_fdstore_push("no spaces", 0), -EINVAL);

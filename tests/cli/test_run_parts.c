@@ -4,20 +4,17 @@
  * of CMD.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "cli/run/environment.h"
 #include "cli/run/job.h"
 #include "cli/run/run_options.h"
 #include "daemon/control/private.h"
 #include "proto/abi.h"
+#include "tests/unit.h"
 
 /* An environment of just these variables ("NAME=value"), and a PATH. */
 static void set_environment(const char *const *variables)
@@ -45,7 +42,6 @@ static void assert_job(const char *store, const char *name, const char *want_sto
 
 static void test_job_ids(void **state)
 {
-	(void)state;
 	ENVIRONMENT("SLURM_JOB_ID=17", "SLURM_ARRAY_JOB_ID=12", "SLURM_ARRAY_TASK_ID=4");
 	assert_job(NULL, NULL, "./headrace-12_4", "12_4");
 	ENVIRONMENT("SLURM_JOB_ID=17");
@@ -75,7 +71,6 @@ static void test_no_scheduler(void **state)
 	struct hr_job job;
 	int year, pid;
 
-	(void)state;
 	ENVIRONMENT("HOME=/root");
 	hr_job_find(NULL, NULL, &job);
 	assert_int_equal(sscanf(job.store, "./headrace-%4d%*4dT%*6dZ-%d", &year, &pid), 2);
@@ -90,7 +85,6 @@ static void test_ranks(void **state)
 {
 	struct hr_job job;
 
-	(void)state;
 	ENVIRONMENT("SLURM_PROCID=0", "SLURM_NTASKS=1", "OMPI_COMM_WORLD_RANK=3",
 		    "OMPI_COMM_WORLD_SIZE=8", "SLURM_RESTART_COUNT=2", "SLURMD_NODENAME=n7");
 	hr_job_find(NULL, "j", &job);
@@ -122,7 +116,6 @@ static int parse(const char *const *words)
 
 static void test_options(void **state)
 {
-	(void)state;
 	assert_int_equal(PARSE("-o", "S", "--job=j", "--label", "a=1", "--label",
 			       "b=", "--level=counters", "--exclude", "/x,/y", "--max-size",
 			       "10GiB", "--linger=250ms", "--ranks", "0-47,64", "--best-effort",
@@ -150,7 +143,6 @@ static void test_options(void **state)
 
 static void test_bad_options(void **state)
 {
-	(void)state;
 	assert_int_equal(parse((const char *const[]){"run", NULL}), -1);
 	assert_int_equal(PARSE("--"), -1);
 	assert_int_equal(PARSE("--nonsense", "cmd"), -1);
@@ -204,7 +196,6 @@ static void test_environment(void **state)
 {
 	char **made;
 
-	(void)state;
 	ENVIRONMENT("HEADRACE_SOCKET=/old", "X=1");
 	made = environment("/a,/b");
 	assert_string_equal(value_of(made, "LD_PRELOAD"), "/opt/libheadrace.so");
@@ -226,7 +217,6 @@ static void test_environment_of_tools(void **state)
 {
 	char **made;
 
-	(void)state;
 	ENVIRONMENT("NVTX_INJECTION64_PATH=/opt/nsys/libToolsInjection64.so",
 		    "INTEL_LIBITTNOTIFY64=/usr/libexec/headrace/libheadrace.so");
 	made = environment(NULL);
@@ -255,7 +245,6 @@ static void test_environment_of_python(void **state)
 					 .exclude = none,
 					 .include = none};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char **made;
 
@@ -271,7 +260,6 @@ static void test_environment_is_kept(void **state)
 {
 	char **made;
 
-	(void)state;
 	ENVIRONMENT("LD_PRELOAD=/lib/a.so /lib/b.so", "HEADRACE_EXCLUDE=/z",
 		    "HEADRACE_ON_FULL=drop");
 	made = environment("/a");
@@ -300,7 +288,6 @@ static void test_names(void **state)
 	char *error = NULL;
 	int lock, other;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(runtime, sizeof(runtime), "XDG_RUNTIME_DIR=%s", folder);
 	ENVIRONMENT(runtime);
@@ -352,7 +339,6 @@ static void test_config(void **state)
 	static char big[HR_CONTROL_BYTES];
 	FILE *file = tmpfile();
 
-	(void)state;
 	assert_int_equal(hr_private_config_write(&config, fileno(file)), 0);
 	assert_int_equal(hr_private_config_read(fileno(file), &back), 0);
 	assert_string_equal(back.node.store, "/s\\x");

@@ -6,19 +6,16 @@
 #include "cli/summary/summary.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "cli/summary/summary_cover.h"
 #include "cli/summary/summary_runs.h"
 #include "cli/summary/summary_who.h"
 #include "common/ops.h"
 #include "tests/store/build.h"
+#include "tests/unit.h"
 
 #define RANKED	3 /* rank 0, its worker 0, rank 2 */
 #define PROCS	4 /* and a process without a rank or I/O */
@@ -156,7 +153,6 @@ static int make_store(void **state)
 	    .cluster = "", .job = "j", .node = "n1", .boot_id = "b", .instance = 7};
 	struct build b = {.now_ns = 1000, .real_minus_boot_ns = UINT64_C(1700000000000000000)};
 
-	(void)state;
 	dir = build_folder();
 	build_open(&b, dir, &id);
 	add_processes(&b);
@@ -172,7 +168,6 @@ static int make_store(void **state)
 
 static int remove_store(void **state)
 {
-	(void)state;
 	build_remove(dir);
 	return 0;
 }
@@ -190,7 +185,6 @@ static void test_totals(void **state)
 {
 	struct hr_summary *s = load();
 
-	(void)state;
 	assert_string_equal(s->state, "killed");
 	assert_int_equal(s->data.ops, 164);
 	assert_int_equal(s->data.opens, 9); /* one of ten failed */
@@ -211,7 +205,6 @@ static void test_ranks(void **state)
 {
 	struct hr_summary *s = load();
 
-	(void)state;
 	assert_int_equal(s->ranks, 2);
 	assert_int_equal(s->workers, 1);
 	assert_int_equal(s->ranks_expected, 4);
@@ -237,7 +230,6 @@ static void test_left_out(void **state)
 				       {.rank = -1, .worker = -1}};
 	struct hr_summary s = {.who = who, .n_who = 5};
 
-	(void)state;
 	hr_ranks_count(&s, 4);
 	assert_int_equal(s.ranks, 4);
 	assert_null(s.ranks_missing);
@@ -249,7 +241,6 @@ static void test_paths(void **state)
 {
 	struct hr_summary *s = load();
 
-	(void)state;
 	/* one row for all class folders; none for the folders of checkpoint and Python */
 	assert_int_equal(s->n_folders, 1);
 	assert_string_equal(s->folders[0].path, "/data/train");
@@ -279,7 +270,6 @@ static void test_text(void **state)
 	struct hr_summary *s = load();
 	char *text;
 
-	(void)state;
 	assert_int_equal(s->lost, 15);
 	assert_int_equal(s->n_losses, 2);
 	assert_int_equal(s->losses[0].count, 10);
@@ -339,7 +329,6 @@ static void test_coverage(void **state)
 {
 	struct hr_summary *s = load();
 
-	(void)state;
 	assert_int_equal(s->cover.count, 159);
 	assert_int_equal(s->cover.bytes, (4 << 20) + (155 << 12));
 	assert_int_equal(s->cover.bpf_count, 7);
@@ -375,7 +364,6 @@ static void test_full_disk(void **state)
 	static const char complete[] = "(store_full); totals are not affected";
 	struct hr_summary *s = load();
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		char *text;
 
@@ -398,7 +386,6 @@ static void test_json(void **state)
 	FILE *in;
 	size_t n;
 
-	(void)state;
 	snprintf(file, sizeof(file), "%s/jobs/summary.json", dir);
 	assert_int_equal(hr_summary_write(s, file), 0);
 	in = fopen(file, "re");
@@ -439,7 +426,6 @@ static void test_runs(void **state)
 		    {2, 2, "failed", "failed", 500, 100},  {3, 2, "killed", "failed", 500, 100},
 		    {4, 3, "running", "running", 610, 10}, {5, 3, "running", "running", 650, 50}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		struct hr_runs runs = {0};
 		struct hr_run_part job;
@@ -472,7 +458,6 @@ static void test_lives(void **state)
 	static const uint64_t want[] = {250, 990, 100, 0};
 	struct hr_lives all = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++)
 		assert_int_equal(hr_lives_add(&all, &lives[i]), 0);
 	hr_lives_sum(&all, 1000, who, 4);
@@ -486,7 +471,6 @@ static void test_no_store(void **state)
 	struct hr_summary *s = NULL;
 	char *error = NULL;
 
-	(void)state;
 	assert_true(hr_summary_load("/nonexistent", "j", &s, &error) < 0);
 	assert_null(s);
 	free(error);

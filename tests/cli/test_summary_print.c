@@ -3,16 +3,13 @@
  * test_summary_print.c - the text of summaries that the tests fill in: waits, hints, losses,
  * names of ranks and workers
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cli/summary/summary.h"
 #include "common/loss.h"
+#include "tests/unit.h"
 
 /* The text in a file (columns 0) or on a terminal, whose working folder is /scratch. */
 static char *print_at(const struct hr_summary *s, unsigned columns, bool colour)
@@ -122,7 +119,6 @@ static void test_terminal(void **state)
 	struct hr_summary s;
 	char *text;
 
-	(void)state;
 	fill(&s);
 	text = print_at(&s, 80, false);
 	assert_string_equal(
@@ -172,7 +168,6 @@ static void test_wide_terminals(void **state)
 	struct hr_summary s;
 	char *text, *wide;
 
-	(void)state;
 	fill(&s);
 	text = print_at(&s, 120, false);
 	assert_string_equal(
@@ -227,7 +222,6 @@ static void test_file(void **state)
 	struct hr_summary s;
 	char *text;
 
-	(void)state;
 	fill(&s);
 	text = print(&s);
 	assert_string_equal(
@@ -285,7 +279,6 @@ static void test_bars(void **state)
 	struct hr_summary s;
 	char *text;
 
-	(void)state;
 	fill(&s);
 	who.loop = (struct hr_summary_loop){
 	    .waits = 1, .wait_ns = S(1) / 8, .steps = 10, .step_ns = S(50), .loop_ns = S(50)};
@@ -309,7 +302,6 @@ static void test_colour(void **state)
 	struct hr_summary s;
 	char *plain, *text, *to;
 
-	(void)state;
 	fill(&s);
 	s.losses = (struct hr_summary_loss[]){{.reason = (char[]){"ring_full"}, .count = 3}};
 	s.n_losses = 1;
@@ -364,7 +356,6 @@ static void test_hints(void **state)
 	static const char *const jobs[][2] = {{"j 1", "/a/s --job 'j 1'"}, {"s", "/a/s"}};
 	struct hr_summary_who who = {.rank = -1, .worker = -1, .data.ops = 1};
 
-	(void)state;
 	who.loop.waits = 1;
 	for (size_t i = 0; i < 2; i++) {
 		struct hr_summary s = {.job = strdup(jobs[i][0]),
@@ -394,7 +385,6 @@ static void test_hints(void **state)
 /* Each reason has the same sentence as in a query's notes. --max-size has another line. */
 static void test_sentences(void **state)
 {
-	(void)state;
 	for (int i = 0; i < HR_LOSS_REASONS; i++) {
 		struct hr_summary_loss loss = {.reason =
 						   strdup(hr_loss_name((enum hr_loss_reason)i)),
@@ -479,7 +469,6 @@ static void test_words(void **state)
 			       .n_who = 2};
 	char *text = print(&s);
 
-	(void)state;
 	assert_non_null(strstr(text, "  left out  ranks 2-3, by --ranks or --local-ranks\n"
 				     "  missing   I/O of 2 processes or threads: "));
 	assert_non_null(strstr(text, "  missing   I/O of 1 process: headraced restarted"));

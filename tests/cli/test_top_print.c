@@ -5,18 +5,14 @@
  *
  * To accept what the program prints now: test_top_print print > tests/cli/top.txt
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cli/top/top.h"
 #include "common/ops.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define S	    UINT64_C(1000000000)
 #define MS	    UINT64_C(1000000)
@@ -237,7 +233,6 @@ static void print_all(FILE *to)
 
 static void all_views(void **state)
 {
-	(void)state;
 	fixture_compare(HR_TOP, print_all);
 }
 
@@ -245,7 +240,6 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(all_views)};
 
-	(void)argv;
 	if (argc == 1)
 		return cmocka_run_group_tests(tests, NULL, NULL);
 	print_all(stdout);

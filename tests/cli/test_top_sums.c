@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sums of `headrace top`: of the whole job, and of the time between two pictures of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "cli/top/top.h"
 #include "common/ops.h"
+#include "tests/unit.h"
 
 /* A job with a process that reads: `count` times, for 2^bin ns each. */
 struct picture {
@@ -51,7 +47,6 @@ static void between_two_pictures(void **state)
 	struct hr_top_table t;
 	struct picture a, b;
 
-	(void)state;
 	assert_int_equal(hr_top_sums(picture_make(&a, 1000, 1000, 50),
 				     picture_make(&b, 3000, 1090, 60), HR_TOP_RANK, HR_TOP_TIME,
 				     &t),
@@ -82,7 +77,6 @@ static void without_an_earlier_one(void **state)
 	struct hr_top_table t;
 	struct picture b;
 
-	(void)state;
 	assert_int_equal(
 	    hr_top_sums(NULL, picture_make(&b, 3000, 7, 0), HR_TOP_RANK, HR_TOP_TIME, &t), 0);
 	assert_int_equal(t.now.ops, 7);
@@ -98,7 +92,6 @@ static void a_new_record_of_a_file(void **state)
 	struct hr_top_table t;
 	struct picture a, b;
 
-	(void)state;
 	old.proc = now.proc = 1;
 	old.file = now.file = 7;
 	old.ops = 50;
@@ -123,7 +116,6 @@ static void processes_that_ended_do_not_wait(void **state)
 	struct hr_top_table t;
 	struct picture a, b;
 
-	(void)state;
 	ended.proc = 2;
 	ended.pid = 101;
 	ended.rank_plus1 = 2;

@@ -4,9 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +12,11 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "query/duckdb/duckdb_api.h"
 #include "common/frame.h"
 #include "net/wire.h"
+#include "tests/unit.h"
 
 #define PATIENCE_S 300
 #define WORDS_MAX  24

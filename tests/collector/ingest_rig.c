@@ -25,7 +25,6 @@ int fdatasync(int fd) // NOLINT(readability-inconsistent-declaration-parameter-n
 
 int syncfs(int fd) // NOLINT(readability-inconsistent-declaration-parameter-name)
 {
-	(void)fd;
 	if (atomic_load(&ingest_failing_syncs) > 0) {
 		atomic_fetch_sub(&ingest_failing_syncs, 1);
 		errno = EIO;
@@ -45,7 +44,6 @@ static void take(void *context, const struct hr_answer *a)
 {
 	struct end *e = a->self;
 
-	(void)context;
 	switch (a->kind) {
 	case HR_ANSWER_RELEASED:
 		e->released += a->bytes;

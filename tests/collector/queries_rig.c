@@ -20,7 +20,6 @@ int rig_setup(void **state)
 	glob_t found;
 	int fd;
 
-	(void)state;
 	store = fixture_make();
 	snprintf(pattern, sizeof(pattern), "%s/jobs/8/*", store);
 	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
@@ -35,7 +34,6 @@ int rig_setup(void **state)
 
 int rig_teardown(void **state)
 {
-	(void)state;
 	assert_int_equal(rmdir(rig_spill), 0); /* nothing is left in it */
 	build_remove(store);
 	return 0;
@@ -51,14 +49,12 @@ void rig_start(const char *first, const char *second)
 
 int rig_start_usual(void **state)
 {
-	(void)state;
 	rig_start(NULL, NULL);
 	return 0;
 }
 
 int rig_stop_usual(void **state)
 {
-	(void)state;
 	server_stop(&server);
 	return 0;
 }

@@ -7,14 +7,11 @@
 #ifndef HEADRACE_TESTS_COLLECTOR_QUERIES_RIG_H
 #define HEADRACE_TESTS_COLLECTOR_QUERIES_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/collector/asker.h"
+#include "tests/unit.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true

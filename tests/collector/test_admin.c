@@ -63,7 +63,6 @@ static void test_check_says_all(void **state)
 	};
 	struct collector c;
 
-	(void)state;
 	assert_int_equal(check(&c, "stroe = a\nwindow = 1KiB\nplain = maybe\n"
 				   "tls_cert = FOLDER/none\ntls_key = FOLDER/conf\n"
 				   "tls_ca = FOLDER/none\n"
@@ -92,7 +91,6 @@ static void test_check_surroundings(void **state)
 	char file[2100];
 	struct collector c;
 
-	(void)state;
 	snprintf(file, sizeof(file), "%sfile", folder);
 	help_write(file, (const uint8_t *)"x", 1);
 	assert_int_equal(chmod(file, 0600), 0);
@@ -117,7 +115,6 @@ static void test_check_while_it_runs(void **state)
 {
 	struct collector c;
 
-	(void)state;
 	collector_start(&c, store_path, running_path, NULL);
 	assert_int_equal(
 	    collector_run(store_path, log_path, "--check-config", "--listen", c.address, NULL), 0);
@@ -196,7 +193,6 @@ static void test_reload(void **state)
 	struct collector c, told;
 	char path[2100];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%sconf", folder);
 	help_write(path, (const uint8_t *)"# none\n", 7);
 	start_configured(&c, path);
@@ -231,7 +227,6 @@ static void test_close(void **state)
 	struct collector c, told;
 	struct client d;
 
-	(void)state;
 	start_with_job(&c);
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 0);
 	assert_true(collector_printed(&told, "job 7, node n2: closed; last message on "));
@@ -264,7 +259,6 @@ static void test_remove(void **state)
 	struct client d;
 	uint64_t last;
 
-	(void)state;
 	start_with_job(&c);
 	client_join(&d, c.address, "n2");
 	client_open(&d, 1, "7", "n2", 5);
@@ -294,7 +288,6 @@ static void test_commands(void **state)
 	char path[4096], chown[4096];
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(command(&told, "close-job", "7", NULL, NULL), 1);
 	start_with_job(&c);
 	assert_int_equal(collector_stop(&c), 0);
@@ -330,7 +323,6 @@ static void test_copy(void **state)
 	uint64_t mark;
 	size_t n;
 
-	(void)state;
 	collector_start(&c, store_path, running_path, NULL);
 	client_join(&d, c.address, "n1");
 	client_open(&d, 1, "7", "n1", 5);
@@ -392,7 +384,6 @@ static void test_idle_client(void **state)
 	struct client idle, mute;
 	struct collector c;
 
-	(void)state;
 	collector_start(&c, store_path, running_path, "--ping", "100ms", NULL);
 	client_join(&mute, c.address, "");
 	ask(&mute);
@@ -415,7 +406,6 @@ static void test_many_channels(void **state)
 	struct client d;
 	char job[16];
 
-	(void)state;
 	collector_start(&c, store_path, running_path, NULL);
 	client_join(&d, c.address, "n1");
 	for (uint32_t i = 0; i < N; i++) {

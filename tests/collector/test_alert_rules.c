@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of alerts as texts, also hostile ones, and URLs of receivers. */
-#include <setjmp.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "collector/alert_rules.h"
 #include "collector/alert_url.h"
+#include "tests/unit.h"
 
 static size_t reports;
 static char reported[512];
@@ -35,7 +30,6 @@ static void rules_are_parsed(void **state)
 {
 	struct hr_alert_rules r = {0};
 
-	(void)state;
 	assert_int_equal(parse(NULL, &r), 0);
 	assert_int_equal(r.n, 0);
 	assert_int_equal(
@@ -107,7 +101,6 @@ static void wrong_rules_are_named(void **state)
 	};
 	struct hr_alert_rules r = {.n = 7};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		bool trailing = strcmp(wrong[i], "stuck > 60s,") == 0;
 
@@ -135,7 +128,6 @@ static void random_texts_do_no_harm(void **state)
 	struct hr_alert_rules r;
 	char text[512];
 
-	(void)state;
 	srand(1);
 	for (unsigned i = 0; i < 20000; i++) {
 		text[0] = '\0';
@@ -153,7 +145,6 @@ static void too_many_rules(void **state)
 	char text[4096] = "";
 	struct hr_alert_rules r = {0};
 
-	(void)state;
 	for (unsigned i = 0; i < HR_ALERT_RULES_MOST; i++)
 		snprintf(text + strlen(text), 64, "%smetadata > %u", i ? "," : "", i + 1);
 	assert_int_equal(parse(text, &r), 0);
@@ -170,7 +161,6 @@ static void urls(void **state)
 	    "x", "http://a b", "http://a\r\nX: y", "HTTP",	"file:///etc/passwd"};
 	char host[64];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
 		assert_false(hr_alert_url_valid(wrong[i]));
 	assert_true(hr_alert_url_valid("https://user:se@cret@hooks.example:8443/T0/secret?x=@y"));

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alerts: when a message is due, limits, receivers that fail, and the messages of hostile jobs. */
-#include <setjmp.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "collector/alert_text.h"
 #include "collector/alerts.h"
 #include "common/json_part.h"
 #include "common/text.h"
+#include "tests/unit.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define START_NS  (UINT64_C(1800000000) * SECOND_NS)
@@ -38,7 +33,6 @@ static uint64_t second; /* since the start */
 
 static int begin(void **state)
 {
-	(void)state;
 	headrace__fleet_rate__init(&rate);
 	headrace__fleet_job__init(&job);
 	headrace__fleet__init(&fleet);
@@ -64,7 +58,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	hr_alerts_done(&alerts);
 	return 0;
 }
@@ -110,7 +103,6 @@ static const char *message(bool good)
 
 static void one_message_each(void **state)
 {
-	(void)state;
 	use("metadata > 100 for 5s");
 	rate.metadata = 101;
 	ticks(5);
@@ -142,7 +134,6 @@ static void one_message_each(void **state)
 
 static void means(void **state)
 {
-	(void)state;
 	use("waiting > 80% for 100s");
 	job.loops = 4;
 	for (unsigned i = 0; i < 102;
@@ -170,7 +161,6 @@ static void means(void **state)
 
 static void gone_jobs_and_rules(void **state)
 {
-	(void)state;
 	use("metadata > 100, stuck > 60s");
 	rate.metadata = 101;
 	tick();
@@ -197,7 +187,6 @@ static void gone_jobs_and_rules(void **state)
 /* A job that was requeued is another one: its alert begins, and that of the old one ends. */
 static void requeued_jobs(void **state)
 {
-	(void)state;
 	use("metadata > 100");
 	rate.metadata = 101;
 	tick();
@@ -212,7 +201,6 @@ static void requeued_jobs(void **state)
 
 static void stuck_on_a_silent_node(void **state)
 {
-	(void)state;
 	use("stuck > 60s");
 	job.n_stuck = 1;
 	op.age_ns = 61 * SECOND_NS;
@@ -232,7 +220,6 @@ static void slow_checkpoints(void **state)
 {
 	Headrace__FleetSave save = HEADRACE__FLEET_SAVE__INIT;
 
-	(void)state;
 	use("checkpoint > 2.5x");
 	assert_float_equal(alerts.rules.list[0].limit, 2.5, 1e-9);
 	job.save = &save;
@@ -254,7 +241,6 @@ static void slow_checkpoints(void **state)
 
 static void silence_during_a_pause_of_the_collector(void **state)
 {
-	(void)state;
 	use("silent > 30s");
 	ticks(100);
 	second += 100;
@@ -277,7 +263,6 @@ static void failed_messages(void **state)
 {
 	unsigned attempts = 0;
 
-	(void)state;
 	use("metadata > 100");
 	rate.metadata = 101;
 	for (unsigned i = 0; i < 600; i++) {
@@ -317,7 +302,6 @@ static void failed_messages_come_last(void **state)
 {
 	Headrace__FleetJob other = job;
 
-	(void)state;
 	use("metadata > 100");
 	rate.metadata = 101;
 	other.job = "eval";
@@ -336,7 +320,6 @@ static void busy_messages(void **state)
 	const struct hr_alert *x;
 	uint64_t id;
 
-	(void)state;
 	use("metadata > 100");
 	rate.metadata = 101;
 	tick();
@@ -355,7 +338,6 @@ static void repeats_for_alertmanager(void **state)
 {
 	unsigned n = 0;
 
-	(void)state;
 	use("metadata > 100");
 	rate.metadata = 101;
 	for (unsigned i = 0; i < 600; i++) {
@@ -379,7 +361,6 @@ static void bounded_memory(void **state)
 	Headrace__FleetJob *many = calloc(MANY, sizeof(*many));
 	char(*names)[16] = calloc(MANY, sizeof(*names));
 
-	(void)state;
 	assert_non_null(many);
 	assert_non_null(names);
 	use("metadata > 100, metadata > 50");
@@ -449,7 +430,6 @@ static void hostile_names(void **state)
 	Headrace__FleetSave save = HEADRACE__FLEET_SAVE__INIT;
 	char huge[4096];
 
-	(void)state;
 	save.node = (char *)bad;
 	save.dur_ns = UINT64_MAX;
 	save.usual_ns = 1;

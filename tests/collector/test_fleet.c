@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all jobs do now: sums over nodes, order, who sees which jobs, silent nodes, and impossible messages. */
-#include <setjmp.h>
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "collector/fleet.h"
 #include "common/fleet_json.h"
 #include "proto/now.h"
+#include "tests/unit.h"
 
 #define SECOND UINT64_C(1000000000)
 #define ALICE  1000u
@@ -97,7 +92,6 @@ static void sums_and_order(void **state)
 	struct hr_fleet_stream *s[] = {node("storm", "n1"), node("storm", "n2"),
 				       node("train", "n3")};
 
-	(void)state;
 	did(s[0], ALICE, 0, 100, 0, "/scratch", "/scratch/many", 1000);
 	did(s[1], ALICE, 1, 300, 0, "/scratch", "/scratch/many", 1000);
 	did(s[2], BOB, 0, 20, 2000, "/scratch", "/scratch/data", 1000);
@@ -272,7 +266,6 @@ static void every_field(void **state)
 	size_t n;
 	FILE *out = open_memstream(&text, &n);
 
-	(void)state;
 	works(a, 1, 1000);
 	works(b, 2, 1000);
 	works(c, 1, 1000);
@@ -319,7 +312,6 @@ static void a_loop_waits_all_the_time_at_most(void **state)
 {
 	struct hr_fleet_stream *s = node("job", "n1");
 
-	(void)state;
 	one_of(s, 1, 3 * SECOND, 0); /* in one second */
 	look("", "", 0, 1000);
 	assert_float_equal(seen.jobs[0]->waiting, 1, 1e-9);
@@ -334,7 +326,6 @@ static void all_orders(void **state)
 	struct hr_fleet_stream *s[] = {node("c", "n1"), node("b", "n1"), node("a", "n1"),
 				       node("c", "n2")};
 
-	(void)state;
 	one_of(s[0], 1, 2, 1);
 	one_of(s[1], 2, 3, 0);
 	one_of(s[2], 3, 1, 4);
@@ -357,7 +348,6 @@ static void users_see_their_own_jobs(void **state)
 {
 	struct hr_fleet_stream *a = node("same", "n1"), *b = node("same", "n2");
 
-	(void)state;
 	did(a, ALICE, 0, 100, 0, "/a", "/a", 1);
 	did(b, BOB, 0, 100, 0, "/b", "/b", 1);
 	look("", "", BOB, 2);
@@ -378,7 +368,6 @@ static void attempts_and_clusters_are_jobs(void **state)
 	Headrace__Open open = HEADRACE__OPEN__INIT;
 	struct hr_fleet_stream *s[3] = {node("same", "n1")};
 
-	(void)state;
 	open.cluster = "c1";
 	open.job = "same";
 	open.node = "n1";
@@ -402,7 +391,6 @@ static void silent_nodes_have_no_rates(void **state)
 	struct hr_fleet_stream *a = node("job", "n1"), *b = node("job", "n2"),
 			       *c = node("job", "n3");
 
-	(void)state;
 	did(a, ALICE, 0, 100, 0, "/a", "/a", 1000);
 	did(b, ALICE, 1, 100, 0, "/a", "/a", 1000 + HR_NOW_FRESH_MS);
 	look("", "", 0, 1001 + HR_NOW_FRESH_MS);
@@ -441,7 +429,6 @@ static void slow_checkpoints(void **state)
 {
 	struct hr_fleet_stream *a = node("job", "n1"), *b = node("job", "n2");
 
-	(void)state;
 	saved(a, 0, 0);
 	saved(b, 0, 0);
 	look("", "", 0, 1000);
@@ -478,7 +465,6 @@ static void impossible_messages(void **state)
 	Headrace__Look l = HEADRACE__LOOK__INIT;
 	char *path = calloc(1, MANY);
 
-	(void)state;
 	assert_non_null(ranks);
 	assert_non_null(path);
 	assert_int_equal(hr_fleet_take(s, &now, 1), -EINVAL); /* no interval */

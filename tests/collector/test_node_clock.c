@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node's clock from round trips: the best sample counts, until it is old or a clock was set. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include "collector/node_clock.h"
+
+#include "tests/unit.h"
 
 #define NOW UINT64_C(1700000000000000000)
 #define MS  UINT64_C(1000000)
@@ -26,7 +23,6 @@ static void test_best_counts(void **state)
 {
 	struct hr_node_clock_samples c = {0};
 
-	(void)state;
 	assert_true(pong(&c, 0, 5000 * MS, 8 * MS, 1 * MS)); /* lopsided: 3 ms off, 4 ms bound */
 	assert_int_equal(c.best.offset_ns, 4997 * MS);
 	assert_true(c.best.error_ns >= 4 * MS && c.best.error_ns < 5 * MS);
@@ -40,7 +36,6 @@ static void test_old_samples_go(void **state)
 {
 	struct hr_node_clock_samples c = {0};
 
-	(void)state;
 	assert_true(pong(&c, 0, 0, 2 * MS, 1 * MS));
 	assert_false(pong(&c, 599999 * MS, 1 * MS, 8 * MS, 4 * MS));
 	assert_true(pong(&c, 600000 * MS, 1 * MS, 8 * MS, 4 * MS));
@@ -51,7 +46,6 @@ static void test_steps(void **state)
 {
 	struct hr_node_clock_samples c = {0};
 
-	(void)state;
 	assert_true(pong(&c, 0, 0, 2 * MS, 1 * MS));
 	assert_true(pong(&c, 10000 * MS, -3600000 * (int64_t)MS, 80 * MS, 40 * MS));
 	assert_int_equal(c.best.offset_ns, -3600000 * (int64_t)MS);

@@ -19,7 +19,6 @@ static void users_see_their_jobs_only(void **state)
 		     {"1002", "job\r\n"}};
 	struct asker a;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		asker_open(&a, &server, cases[i].who);
 		assert_int_equal(asker_ask(&a, "SELECT job FROM jobs ORDER BY job"), 0);
@@ -59,7 +58,6 @@ static void others_jobs_do_not_show(void **state)
 	};
 	struct asker a;
 
-	(void)state;
 	asker_open(&a, &server, "1001");
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
 		(void)asker_ask(&a, attempts[i]);
@@ -80,7 +78,6 @@ static void who_is_not_known_gets_no_answer(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	asker_open(&a, &server, "-");
 	assert_int_equal(asker_ask(&a, "SELECT 1"), 1);
 	SAID(&a, "cannot identify you");
@@ -126,7 +123,6 @@ static void bad_statements_are_refused(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	asker_open(&a, &server, "");
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		assert_int_equal(asker_ask(&a, refused[i].sql), 1);
@@ -145,7 +141,6 @@ static void odd_questions_are_answered_with_reasons(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	asker_open(&a, &server, "");
 	assert_int_equal(asker_ask(&a, "nosuch"), 2);
 	SAID(&a, "no query '");
@@ -165,7 +160,6 @@ static void a_folder_to_spill_that_cannot_be_made_is_no_obstacle(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	assert_int_equal(rmdir(rig_spill), 0);
 	asker_open(&a, &server, "1000");
 	assert_int_equal(asker_ask(&a, "SELECT 1 AS n"), 0);
@@ -182,7 +176,6 @@ static void limits_cannot_be_passed(void **state)
 	    "SELECT current_setting('threads') AS t, current_setting('memory_limit') AS m";
 	struct asker a;
 
-	(void)state;
 	asker_open(&a, &server, "");
 	asker_send(&a, &(struct question){.sql = sql, .threads = 99, .memory_bytes = 1ull << 40});
 	assert_int_equal(asker_wait(&a), 0);
@@ -227,7 +220,6 @@ static void the_process_has_given_up_what_it_can(void **state)
 	char *environment;
 	pid_t child;
 
-	(void)state;
 	asker_open(&a, &server, "");
 	asker_send(&a, &(struct question){.sql = ENDLESS});
 	while (a.progress == 0)

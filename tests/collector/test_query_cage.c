@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +15,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "collector/query_cage.h"
+#include "tests/unit.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -189,7 +187,6 @@ static void what_a_query_needs_is_possible(void **state)
 {
 	static attempt *const needed[] = {reads_store, writes_spill, makes_thread, maps_enough};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		assert_int_equal(tried(needed[i]), 0);
 }
@@ -198,7 +195,6 @@ static void files_elsewhere_are_out_of_reach(void **state)
 {
 	static attempt *const forbidden[] = {writes_store, makes_in_store, reads_passwd};
 
-	(void)state;
 	if (!landlocked()) {
 		print_message("SKIPPED files_elsewhere_are_out_of_reach: no Landlock here\n");
 		return;
@@ -213,14 +209,12 @@ static void sockets_programs_and_processes_are_out_of_reach(void **state)
 {
 	static attempt *const forbidden[] = {makes_socket, runs_program, forks, kills_parent};
 
-	(void)state;
 	for (size_t i = 0; !SANITIZED && i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
 		assert_int_equal(tried(forbidden[i]), EPERM);
 }
 
 static void limits_hold(void **state)
 {
-	(void)state;
 	assert_int_equal(tried(spills_too_much), EFBIG);
 	assert_int_equal(tried(is_told_of_processor_time), 0);
 	if (!SANITIZED)
@@ -231,7 +225,6 @@ static int setup(void **state)
 {
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(store));
 	assert_non_null(mkdtemp(spill));
 	snprintf(store_file, sizeof(store_file), "%s/file", store);
@@ -242,7 +235,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlink(store_file);
 	rmdir(store);
 	return rmdir(spill);

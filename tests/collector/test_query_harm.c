@@ -69,7 +69,6 @@ static void harm_is_contained(void **state)
 	};
 	struct asker bad, good;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		asker_open(&good, &server, "1000");
 		asker_open(&bad, &server, "1001");
@@ -100,7 +99,6 @@ static void a_process_that_dies_harms_no_other(void **state)
 		     {SIGXCPU, "killed (SIGXCPU): it reached its limit of CPU time"}};
 	struct asker bad, good;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		asker_open(&bad, &server, "");
 		asker_open(&good, &server, "");
@@ -126,7 +124,6 @@ static void the_third_of_two_waits(void **state)
 {
 	struct asker a, b, c;
 
-	(void)state;
 	rig_start("at_once=2", NULL);
 	asker_open(&a, &server, "1000");
 	asker_open(&b, &server, "1000");
@@ -162,7 +159,6 @@ static void a_flood_holds_nobody_up(void **state)
 {
 	struct asker flood[7], other;
 
-	(void)state;
 	rig_start("at_once=3", NULL);
 	for (unsigned i = 0; i < 7; i++) {
 		asker_open(&flood[i], &server, "1000");
@@ -189,7 +185,6 @@ static void one_caller_has_so_many(void **state)
 {
 	struct asker a, b;
 
-	(void)state;
 	rig_start("per_caller=1", NULL);
 	asker_open(&a, &server, "1000");
 	asker_open(&b, &server, "1000");
@@ -209,7 +204,6 @@ static void a_client_that_goes_takes_its_process_along(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	asker_open(&a, &server, "");
 	asker_send(&a, &(struct question){.sql = ENDLESS});
 	(void)server_child(&server, 0);
@@ -222,7 +216,6 @@ static void an_end_at_any_time_is_an_end(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++) {
 		asker_open(&a, &server, "");
 		asker_send(&a, &(struct question){.sql = ENDLESS});
@@ -241,7 +234,6 @@ static void a_server_that_stops_leaves_no_process(void **state)
 {
 	struct asker a;
 
-	(void)state;
 	rig_start(NULL, NULL);
 	asker_open(&a, &server, "");
 	asker_send(&a, &(struct question){.sql = ENDLESS});
@@ -255,7 +247,6 @@ static void a_server_that_is_killed_leaves_no_process(void **state)
 	struct asker a;
 	pid_t child;
 
-	(void)state;
 	rig_start(NULL, NULL);
 	asker_open(&a, &server, "");
 	asker_send(&a, &(struct question){.sql = ENDLESS});
@@ -295,7 +286,6 @@ static void a_client_that_does_not_read_costs_nothing(void **state)
 	struct asker a;
 	long before;
 
-	(void)state;
 	asker_open(&a, &server, "");
 	assert_int_equal(asker_ask(&a, "SELECT 1 AS n"), 0);
 	before = resident_kib(server.pid);

@@ -153,7 +153,6 @@ static void test_windows(void **state)
 	struct client d[4];
 	struct collector c;
 
-	(void)state;
 	snprintf(store_path, sizeof(store_path), "%s", STORE);
 	collector_start(&c, store_path, LOG, "--memory", "16MiB", "--window", "16MiB", NULL);
 	for (unsigned i = 0; i < 4; i++) {

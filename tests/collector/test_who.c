@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who a peer is: what transport, kernel and MUNGE say, and nothing that the peer says. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <grp.h>
@@ -18,6 +12,7 @@
 
 #include "collector/who.h"
 #include "net/munge.h"
+#include "tests/unit.h"
 
 #define NOBODY 65534u
 
@@ -25,7 +20,6 @@
 int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_uid,
 		    uint32_t *ret_gid, char **ret_error)
 {
-	(void)socket;
 	if (strncmp(credential, "uid:", 4) != 0) {
 		*ret_error = strdup("Invalid credential");
 		return -EACCES;
@@ -76,7 +70,6 @@ static void test_certificates(void **state)
 	struct hr_who_rules rules = {0};
 	struct hr_who w = accepted(&rules, certificate("n1.cluster", "headrace-node"), "");
 
-	(void)state;
 	assert_true(w.one_node && !w.any_node && !w.user && !w.operator_ && !w.anonymous);
 	assert_string_equal(w.text, "node n1.cluster");
 	assert_true(hr_who_is_node(&w, "n1.cluster"));
@@ -98,7 +91,6 @@ static void test_local(void **state)
 	struct hr_who_rules rules = {0};
 	struct hr_who w = accepted(&rules, local(NOBODY), "");
 
-	(void)state;
 	assert_true(w.user && !w.operator_ && !w.any_node && !w.one_node && !w.anonymous);
 	assert_string_equal(w.text, "user nobody (65534)");
 	w = accepted(&rules, local(0), "");
@@ -118,7 +110,6 @@ static void test_operators(void **state)
 	struct hr_who_rules rules = {.operators = own ? own->gr_name : "nogroup"};
 	struct hr_who w;
 
-	(void)state;
 	w = accepted(&rules, local(NOBODY), "");
 	assert_true(w.operator_ && !w.any_node);
 	assert_string_equal(w.text, "operator nobody (65534)");
@@ -134,7 +125,6 @@ static void test_plain(void **state)
 	struct hr_conn_peer far = {0}, unknown = {.loopback = true};
 	struct hr_who w;
 
-	(void)state;
 	refused(&rules, far, "", "plain = yes");
 	refused(&rules, unknown, "", "plain = yes");
 	rules.plain_anywhere = true;
@@ -149,7 +139,6 @@ static void test_munge(void **state)
 	struct hr_conn_peer far = {0};
 	struct hr_who w = accepted(&rules, local(0), "uid:65534");
 
-	(void)state;
 	assert_true(w.user && !w.operator_);
 	assert_int_equal(w.uid, NOBODY);
 	w = accepted(&rules, certificate("root", "headrace-user"), "uid:65534");

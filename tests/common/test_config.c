@@ -2,12 +2,11 @@
 #include "common/config.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "tests/unit.h"
 
 struct config {
 	char *store, *listen, *empty;
@@ -46,7 +45,6 @@ static void test_defaults(void **state)
 {
 	struct config c;
 
-	(void)state;
 	begin(&c);
 	assert_null(c.store);
 	assert_string_equal(c.listen, "tcp://127.0.0.1:4747");
@@ -65,7 +63,6 @@ static void test_mistakes_in_the_table(void **state)
 	struct hr_config_key bad[2];
 	struct config c;
 
-	(void)state;
 	memcpy(bad, keys + 1, sizeof(bad));
 	bad[1] = keys[3];
 	bad[1].otherwise = "much";
@@ -131,7 +128,6 @@ static void test_file(void **state)
 {
 	struct config c;
 
-	(void)state;
 	begin(&c);
 	good(&c, "# a comment\n"
 		 "\n"
@@ -162,7 +158,6 @@ static void test_mistakes(void **state)
 	struct config c;
 	char *error;
 
-	(void)state;
 	bad("\n\nretention_agee = 30d\n", ":3: unknown key 'retention_agee'");
 	bad("# 1\nretention_age = 30x\n", ":2: retention_age: '30x' is not a time with a unit, for "
 					  "example 500ms, 30s, 5m, 12h or 30d");
@@ -201,7 +196,6 @@ static void test_many_mistakes(void **state)
 	int fd = mkstemp(path);
 	struct config c;
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
 	close(fd);
@@ -224,7 +218,6 @@ static void test_unknown_keys_of_another_version(void **state)
 	struct config c;
 	char *error;
 
-	(void)state;
 	begin(&c);
 	warnings = 0;
 	assert_int_equal(read_text(&c, text, strlen(text), true, &error), 0);
@@ -254,7 +247,6 @@ static void test_flags(void **state)
 	char *error;
 	int i;
 
-	(void)state;
 	begin(&c);
 	good(&c, "listen = tcp://file\nretention_age = 1h\nsessions = 3\n");
 	assert_int_equal(flags(&c, 11, argv, &i, &error), -ENOENT);
@@ -275,7 +267,6 @@ static void test_fixed_keys_stay(void **state)
 	struct hr_config_key some[N];
 	struct config old, fresh;
 
-	(void)state;
 	memcpy(some, keys, sizeof(some));
 	for (size_t k = 0; k < N; k++)
 		some[k].fixed = strcmp(some[k].name, "plain") != 0 &&
@@ -317,7 +308,6 @@ static void test_mistakes_in_flags(void **state)
 	struct config c;
 	char *error;
 
-	(void)state;
 	bad_flag("--store", "--store needs a text");
 	bad_flag(
 	    "--retention-age",
@@ -350,7 +340,6 @@ static void test_help(void **state)
 {
 	char *text = printed(hr_config_help);
 
-	(void)state;
 	assert_string_equal(
 	    text, "  --store FOLDER           Where the streams are kept.\n"
 		  "  --listen ADDRESS         Where connections are taken, on this machine alone "
@@ -372,7 +361,6 @@ static void test_man(void **state)
 {
 	char *text = printed(hr_config_man);
 
-	(void)state;
 	assert_non_null(strstr(text, ".TP\n\\fB\\-\\-retention\\-age\\fR \\fITIME\\fR, "
 				     "\\fBretention_age\\fR in the file\n"
 				     "Older frames go. (default: 0)\n"));

@@ -3,16 +3,11 @@
  * The reasons of loss: their names in stores, their numbers in journals, their sentences.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/loss.h"
+#include "tests/unit.h"
 
 /* Stores have these names, and journals their numbers. */
 static const char *const names[] = {
@@ -38,7 +33,6 @@ static void assert_text(struct hr_loss_sum loss, const char *expected)
 
 static void test_names_and_numbers(void **state)
 {
-	(void)state;
 	assert_int_equal(HR_LOSS_REASONS, sizeof(names) / sizeof(names[0]));
 	for (int i = 0; i < HR_LOSS_REASONS; i++) {
 		assert_string_equal(hr_loss_name((enum hr_loss_reason)i), names[i]);
@@ -49,7 +43,6 @@ static void test_names_and_numbers(void **state)
 
 static void test_every_reason_has_a_sentence(void **state)
 {
-	(void)state;
 	for (int i = 0; i < HR_LOSS_REASONS; i++) {
 		const char *sentence = hr_loss_sentence((enum hr_loss_reason)i);
 		char *text = hr_loss_text(&(struct hr_loss_sum){.reason = names[i], .count = 2});
@@ -69,7 +62,6 @@ static void test_every_reason_has_a_sentence(void **state)
 
 static void test_texts(void **state)
 {
-	(void)state;
 	assert_text((struct hr_loss_sum){.reason = "torn", .count = 1},
 		    "1 operation: the thread was killed while it wrote the record (torn); totals "
 		    "are too low");
@@ -94,7 +86,6 @@ static void test_programs(void **state)
 	struct hr_loss_sum loss = {.reason = "no_preload", .count = 1, .program = "/bin/su"};
 	char *one = hr_loss_text(&loss), *two;
 
-	(void)state;
 	loss.count = 2;
 	two = hr_loss_text(&loss);
 	assert_non_null(strstr(one, "I/O of 1 process (/bin/su): "));
@@ -105,7 +96,6 @@ static void test_programs(void **state)
 
 static void test_operations(void **state)
 {
-	(void)state;
 	assert_true(hr_loss_is_operations("ring_full"));
 	assert_true(hr_loss_is_operations("store_full"));
 	assert_true(hr_loss_is_operations("hostile"));

@@ -2,11 +2,9 @@
 /* common/near.h: which candidate a typed word probably means, and how messages show both. */
 #include "common/near.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 #define WORDS "run query diagnose what-if status top job level doctor ls"
 
@@ -28,7 +26,6 @@ static void assert_near_option(const char *typed, const char *want)
 
 static void test_near_words(void **state)
 {
-	(void)state;
 	assert_near_option("--jbo", "--job");
 	assert_near("qurey", "query");	/* neighbours are swapped */
 	assert_near("querry", "query"); /* one letter more */
@@ -43,7 +40,6 @@ static void test_near_words(void **state)
 
 static void test_far_words(void **state)
 {
-	(void)state;
 	assert_near_option("--foo", ""); /* dashes do not count */
 	assert_near("xyz", "");
 	assert_near("", "");
@@ -56,7 +52,6 @@ static void test_near_is_nearest(void **state)
 {
 	struct hr_near near = hr_near("file");
 
-	(void)state;
 	hr_near_add(&near, "files");
 	hr_near_add(&near, "mile");
 	assert_string_equal(near.best, "files"); /* equally near, and first */
@@ -70,7 +65,6 @@ static void test_near_text(void **state)
 	struct hr_near near = hr_near("a\x1b[1mb");
 	char longest[5000];
 
-	(void)state;
 	assert_string_equal(hr_near_text(&near).s, "'a\\x1B[1mb'");
 	near = hr_near("qurey\n");
 	hr_near_add(&near, "query");

@@ -3,14 +3,12 @@
 #include "common/outfile.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static FILE *opened(struct hr_outfile *o, const char *path)
 {
@@ -29,7 +27,6 @@ static void a_file_appears_when_it_is_whole(void **state)
 	struct hr_outfile o;
 	FILE *to;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	for (int whole = 0; whole < 2; whole++) {
@@ -47,7 +44,6 @@ static void a_full_disk_is_reported(void **state)
 	struct hr_outfile o;
 	FILE *to = opened(&o, "/dev/full");
 
-	(void)state;
 	assert_int_equal(hr_outfile_close(&o, to, true), -ENOSPC);
 }
 

@@ -5,12 +5,10 @@
 #include "common/json_part.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static void assert_escaped(const char *in, size_t n, const char *want)
 {
@@ -25,7 +23,6 @@ static void assert_escaped(const char *in, size_t n, const char *want)
 
 static void test_escape(void **state)
 {
-	(void)state;
 	assert_escaped("/data/a.jpg", 11, "/data/a.jpg");
 	assert_escaped("a\\b", 3, "a\\\\b");
 	assert_escaped("a\nb\x7f", 4, "a\\x0Ab\\x7F");
@@ -61,7 +58,6 @@ static void test_print(void **state)
 {
 	char *line = hr_text_line("a\n\x1b]0;b\a\\");
 
-	(void)state;
 	assert_string_equal(line, "a\\x0A\\x1B]0;b\\x07\\");
 	free(line);
 	assert_printed("two\nlines,\ttab, \\x41", "two\nlines,\ttab, \\x41");
@@ -87,7 +83,6 @@ static void test_short_paths(void **state)
 {
 	static const char path[] = "/data/imagenet/train/n01440764/n01440764_10026.JPEG";
 
-	(void)state;
 	assert_short("/home/a/data/x", "/home/a", 40, "data/x");
 	assert_short("/home/ab/data/x", "/home/a", 40, "/home/ab/data/x");
 	assert_short("/home/a", "/home/a", 40, "/home/a");
@@ -115,7 +110,6 @@ static void test_cells(void **state)
 				   "e\xcc\x81\xe2\x80\x8b";
 	size_t bytes;
 
-	(void)state;
 	assert_int_equal(hr_text_character("a", &bytes), 1);
 	assert_int_equal(hr_text_character(text + 1, &bytes), 2);
 	assert_int_equal(bytes, 3);
@@ -138,7 +132,6 @@ static void test_cells(void **state)
 
 static void test_bars(void **state)
 {
-	(void)state;
 	assert_string_equal(hr_text_bar(0.6, 5).s, "###  ");
 	assert_string_equal(hr_text_bar(0.001, 5).s, "#    ");
 	assert_string_equal(hr_text_bar(0, 5).s, "     ");
@@ -150,7 +143,6 @@ static void test_bars(void **state)
 
 static void test_utf8(void **state)
 {
-	(void)state;
 	assert_true(hr_text_is_utf8("", 0));
 	assert_true(hr_text_is_utf8("a\n\\\xc3\xa9", 5));
 	assert_false(hr_text_is_utf8("a\xc3\xa9", 2));
@@ -161,7 +153,6 @@ static void test_escape_never_splits(void **state)
 {
 	char out[8];
 
-	(void)state;
 	assert_int_equal(hr_text_escape(out, 6, "ab\n\n", 4), 10);
 	assert_string_equal(out, "ab");
 	assert_int_equal(hr_text_escape(out, 7, "ab\n", 3), 6);
@@ -174,7 +165,6 @@ static void test_unescape_refuses(void **state)
 	const char *const bad[] = {"\\", "\\x", "\\x4", "\\xZZ", "\\n"};
 	char text[8];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		strcpy(text, bad[i]);
 		assert_int_equal(hr_text_unescape(text), -EINVAL);
@@ -189,7 +179,6 @@ static void test_numbers(void **state)
 	char line[256], what[16], want[32];
 	unsigned n = 0;
 
-	(void)state;
 	assert_non_null(in);
 	while (fgets(line, sizeof(line), in)) {
 		struct hr_human found;
@@ -219,7 +208,6 @@ static void test_parsing(void **state)
 {
 	uint64_t v = 7;
 
-	(void)state;
 	assert_int_equal(hr_text_parse_size("10GiB", &v), 0);
 	assert_int_equal(v, UINT64_C(10) << 30);
 	assert_int_equal(hr_text_parse_size("1.5k", &v), 0);
@@ -252,7 +240,6 @@ static void test_json(void **state)
 	FILE *out = open_memstream(&text, &bytes);
 	struct hr_json j;
 
-	(void)state;
 	hr_json_init(&j, out);
 	hr_json_object(&j, NULL);
 	hr_json_string(&j, "name", "a\"b\\\n");
@@ -292,7 +279,6 @@ static void test_json_members(void **state)
 	char text[32];
 	int64_t n;
 
-	(void)state;
 	assert_true(hr_json_part_find(json, strlen(json), "path", &v));
 	assert_int_equal(v.type, HR_JSON_STRING);
 	text[hr_json_part_text(&v, text)] = '\0';
@@ -317,7 +303,6 @@ static void test_quote(void **state)
 	    {"$HOME;", "'$HOME;'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		char *quoted = hr_text_quote(words[i][0]);
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/compare/made_runs.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 /* Factors of the runs; their mean is 1. */
 static const double spread[MADE_RUNS] = {0.99, 1.01, 1, 0.995, 1.005};

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cause of a planted difference, and none where there is no difference. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/compare/made_runs.h"
+#include "tests/unit.h"
 
 #define KIB 1024.0
 
@@ -16,7 +13,6 @@ static struct made_side a, b;
 
 static int make(void **state)
 {
-	(void)state;
 	made_side_init(&a);
 	made_side_init(&b);
 	return 0;
@@ -73,7 +69,6 @@ static double noise_of_pieces(double by)
 /* With one run of each side, the spread of its pieces is the noise. */
 static void uneven_run(void **state)
 {
-	(void)state;
 	assert_true(noise_of_pieces(0.9) > 2 * noise_of_pieces(0));
 }
 
@@ -89,7 +84,6 @@ static void equal(void **state)
 {
 	struct hr_comparison c;
 
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 3, 100, 1000, 64 * KIB, 0.006);
 	c = compare();
@@ -102,7 +96,6 @@ static void equal(void **state)
 
 static void slower_storage(void **state)
 {
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
 	assert_first(HR_WHY_storage, 4);
@@ -113,7 +106,6 @@ static void another_mount(void **state)
 {
 	struct made_side *sides[] = {&a, &b};
 
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
 	for (unsigned i = 0; i < MADE_RUNS; i++)
@@ -132,7 +124,6 @@ static void another_mount(void **state)
 
 static void faster_storage(void **state)
 {
-	(void)state;
 	add_reads(&a, 7, 100, 1000, 64 * KIB, 0.014);
 	add_reads(&b, 3, 100, 1000, 64 * KIB, 0.006);
 	assert_first(HR_WHY_storage, -4);
@@ -140,7 +131,6 @@ static void faster_storage(void **state)
 
 static void smaller_reads(void **state)
 {
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 9, 100, 16000, 4 * KIB, 0.0011);
 	assert_first(HR_WHY_read_size, 6);
@@ -149,7 +139,6 @@ static void smaller_reads(void **state)
 /* A larger file takes longer to read, but its bytes do not. */
 static void larger_files(void **state)
 {
-	(void)state;
 	add_reads(&a, 3, 100, 100, 64 * KIB, 0.06);
 	add_reads(&b, 6, 100, 100, 128 * KIB, 0.12);
 	assert_first(HR_WHY_read_amount, 3);
@@ -157,7 +146,6 @@ static void larger_files(void **state)
 
 static void more_files(void **state)
 {
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 6, 200, 2000, 64 * KIB, 0.006);
 	assert_first(HR_WHY_file_count, 3);
@@ -165,7 +153,6 @@ static void more_files(void **state)
 
 static void files_of_a_new_kind(void **state)
 {
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 5, 100, 1000, 64 * KIB, 0.006);
 	made_side_reads(&b, "labels", 100, 100, 1 * KIB, 0.04);
@@ -182,7 +169,6 @@ static void from_storage(struct made_side *s, double bytes)
 /* The kernel read some bytes from the device in A only, but the reads of B took longer. */
 static void slower_storage_and_warmer_page_cache(void **state)
 {
-	(void)state;
 	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
 	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
 	from_storage(&a, 6400 * KIB);
@@ -193,7 +179,6 @@ static void slower_storage_and_warmer_page_cache(void **state)
 /* The kernel read the same bytes from the device in B only. */
 static void cold_page_cache(void **state)
 {
-	(void)state;
 	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
 	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
 	from_storage(&a, 0);
@@ -204,7 +189,6 @@ static void cold_page_cache(void **state)
 /* The kernel read all bytes from the device in both. */
 static void slower_device(void **state)
 {
-	(void)state;
 	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
 	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
 	from_storage(&a, 64000 * KIB);
@@ -228,7 +212,6 @@ static void cached_reads(struct made_side *s, double n, double seconds)
 /* No bytes of the storage are known, and the page cache served fewer reads of B. */
 static void fewer_cached_reads(void **state)
 {
-	(void)state;
 	add_reads(&a, 1, 100, 1000, 64 * KIB, 0.001);
 	add_reads(&b, 4, 100, 1000, 64 * KIB, 0.004);
 	cached_reads(&a, 950, 0.5);
@@ -239,7 +222,6 @@ static void fewer_cached_reads(void **state)
 /* Pages of mapped files: the training waited for them, and no operation shows it. */
 static void mapped_files(void **state)
 {
-	(void)state;
 	made_side_part(&a, 0, "train", "wait_fault", 1);
 	made_side_part(&b, 0, "train", "wait_fault", 3);
 	assert_first(HR_WHY_files, 2);
@@ -262,7 +244,6 @@ static void fetches(struct made_side *s, double seconds)
 
 static void fewer_workers(void **state)
 {
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.03);
 	add_reads(&b, 9, 100, 1000, 64 * KIB, 0.03);
 	setting(&a, "num_workers", 4);
@@ -277,7 +258,6 @@ static void fewer_workers_on_slower_storage(void **state)
 {
 	struct hr_comparison c;
 
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.01);
 	add_reads(&b, 12, 100, 1000, 64 * KIB, 0.04);
 	setting(&a, "num_workers", 4);
@@ -314,7 +294,6 @@ static void further_ranks(void **state)
 	static const int64_t more[] = {-1, 3};
 	struct hr_comparison c;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		made_side_add(
 		    &b, (struct hr_measure){
@@ -349,7 +328,6 @@ static void slow_rank_of(const struct made_side *slow)
 
 static void slow_rank(void **state)
 {
-	(void)state;
 	slow_rank_of(&b);
 	assert_first(HR_WHY_slow_rank, 2);
 	assert_ranks();
@@ -357,7 +335,6 @@ static void slow_rank(void **state)
 
 static void rank_that_was_slow(void **state)
 {
-	(void)state;
 	slow_rank_of(&a);
 	assert_first(HR_WHY_slow_rank, -2);
 }
@@ -374,7 +351,6 @@ static void checkpoint(struct made_side *s, double n, double bytes, double secon
 
 static void larger_checkpoints(void **state)
 {
-	(void)state;
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 5, 2e8, 4);
 	assert_first(HR_WHY_checkpoint_size, 2);
@@ -382,7 +358,6 @@ static void larger_checkpoints(void **state)
 
 static void smaller_checkpoints(void **state)
 {
-	(void)state;
 	checkpoint(&a, 5, 2e8, 4);
 	checkpoint(&b, 5, 1e8, 2);
 	assert_first(HR_WHY_checkpoint_size, -2);
@@ -390,7 +365,6 @@ static void smaller_checkpoints(void **state)
 
 static void more_checkpoints(void **state)
 {
-	(void)state;
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 10, 1e8, 4);
 	assert_first(HR_WHY_checkpoint_count, 2);
@@ -398,7 +372,6 @@ static void more_checkpoints(void **state)
 
 static void slower_checkpoints(void **state)
 {
-	(void)state;
 	checkpoint(&a, 5, 1e8, 2);
 	checkpoint(&b, 5, 1e8, 4);
 	assert_first(HR_WHY_checkpoint_speed, 2);
@@ -406,7 +379,6 @@ static void slower_checkpoints(void **state)
 
 static void first_checkpoints(void **state)
 {
-	(void)state;
 	checkpoint(&b, 5, 1e8, 2);
 	assert_first(HR_WHY_checkpoint_count, 2);
 }
@@ -416,7 +388,6 @@ static void other_number_of_steps(void **state)
 {
 	struct hr_comparison c;
 
-	(void)state;
 	for (unsigned i = 0; i < MADE_RUNS; i++)
 		b.made[i].list[1].value = 50;
 	c = compare();
@@ -432,7 +403,6 @@ static void other_batch_size(void **state)
 {
 	struct hr_comparison c;
 
-	(void)state;
 	setting(&a, "batch_size", 8);
 	setting(&b, "batch_size", 16);
 	for (unsigned i = 0; i < MADE_RUNS; i++)
@@ -450,7 +420,6 @@ static void no_training(void **state)
 {
 	struct hr_comparison c;
 
-	(void)state;
 	a = (struct made_side){0};
 	b = (struct made_side){0};
 	made_side_add(&a,
@@ -468,7 +437,6 @@ static void training_on_one_side(void **state)
 {
 	struct hr_comparison c;
 
-	(void)state;
 	a = (struct made_side){0};
 	made_side_add(
 	    &a, (struct hr_measure){.measure = "job_s", .rank = -1, .piece = -1, .value = 11});
@@ -488,7 +456,6 @@ static void sum_of_causes(void **state)
 	struct hr_comparison c;
 	double sum = 0;
 
-	(void)state;
 	add_reads(&a, 3, 100, 1000, 64 * KIB, 0.006);
 	add_reads(&b, 7, 100, 1000, 64 * KIB, 0.014);
 	checkpoint(&a, 5, 1e8, 2);

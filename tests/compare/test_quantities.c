@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each part of each phase belongs to one quantity of level 2, and noise is that of a t interval. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "compare/noise.h"
 #include "compare/quantities.h"
+#include "tests/unit.h"
 
 static const char *const phases[] = {"start", "train", "validation", "between", "end"};
 static const char *const parts[] = {
@@ -19,7 +16,6 @@ static const char *const parts[] = {
 
 static void partition(void **state)
 {
-	(void)state;
 	for (size_t p = 0; p < sizeof(phases) / sizeof(*phases); p++)
 		for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 			unsigned leaves = 0;
@@ -35,7 +31,6 @@ static void partition(void **state)
 /* Each wait for a batch in the training loop is part of the input wait, and nothing else is. */
 static void input_wait(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		bool wait =
 		    strncmp(parts[i], "wait_", 5) == 0 && strcmp(parts[i], "wait_hidden") != 0;
@@ -53,7 +48,6 @@ static void noise(void **state)
 	struct hr_compare_sample one = {.mean = 10, .n = 1};
 	double usual = sqrt(2 * (0.3 * 0.3 + 0.05 * 0.05 + 0.03 * 0.03));
 
-	(void)state;
 	assert_float_equal(hr_noise(&a, &b, 10, false), 2.576 * sqrt(2.0 / 10000), 1e-3);
 	assert_float_equal(hr_noise(&one, &one, 10, false), 3.707 * usual, 1e-6);
 	assert_float_equal(hr_noise(&one, &one, 10, true), 5.959 * usual, 1e-6);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/ops.h"
 #include "numbered.h"
+#include "tests/unit.h"
 
 static uint64_t file_of(unsigned i)
 {

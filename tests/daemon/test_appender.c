@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store that takes nothing for a while: frames are kept in order, batches given up first, and nothing is missing between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +11,7 @@
 
 #include "common/ops.h"
 #include "daemon/spool/appender.h"
+#include "tests/unit.h"
 
 #define HANG_MS 300000u
 
@@ -86,7 +82,6 @@ static int setup(void **state)
 	    .cluster = "", .job = "job", .node = "node", .boot_id = "boot", .instance = 1};
 	char store[96];
 
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/headrace-test-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(store, sizeof(store), "%s/store", folder);
@@ -101,7 +96,6 @@ static int teardown(void **state)
 {
 	char command[128];
 
-	(void)state;
 	hr_writer_close(writer);
 	hr_batch_pool_free(pool);
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
@@ -118,7 +112,6 @@ static void await_no_error(void)
 
 static void frames_wait_for_room(void **state)
 {
-	(void)state;
 	give_levels();
 	assert_int_equal(hr_appender_wait(appender), 0);
 	limit_files(0);
@@ -143,7 +136,6 @@ static void past_the_limit_batches_go_first(void **state)
 	char path[96], *error = NULL;
 	uint64_t given_up = 0, batches = 0, levels = 0;
 
-	(void)state;
 	limit_files(0);
 	give_levels();
 	for (unsigned i = 0; i < 40; i++)
@@ -195,7 +187,6 @@ static void a_half_is_kept_as_long_as_possible(void **state)
 	struct hr_journal *j;
 	bool found;
 
-	(void)state;
 	assert_int_equal(hr_appender_free(appender), 0);
 	assert_int_equal(hr_journal_open(-1, 1u << 20, &j, &found), 0);
 	assert_int_equal(hr_appender_new(writer, pool, j, NULL, &appender), 0);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks and workers: precedence, inheritance, DataLoader under fork, spawn and forkserver, mp.spawn, slots. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "daemon/journal/entry.h"
 #include "common/ranks.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define NONE HR_OFFSET_NONE
 #define SPAWN                                                                                      \
@@ -51,7 +47,6 @@ static void precedence(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10,
 					       .env = {"SLURM_PROCID=0", "SLURM_LOCALID=0",
@@ -82,7 +77,6 @@ static void ranks_change(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=5", "LOCAL_RANK=1"}});
 	env(&r, p, "RANK=6");
@@ -112,7 +106,6 @@ static void forked_workers(void **state)
 	struct rig r;
 	uint64_t rank, w[3], tool;
 
-	(void)state;
 	rig_init(&r);
 	rank = rank_and_children(&r, w);
 	tool = rig_attach(&r, &(struct rig_hello){.pid = 30,
@@ -146,7 +139,6 @@ static void workers_outlive_their_rank(void **state)
 	struct rig r;
 	uint64_t rank, shell, w[3], sub;
 
-	(void)state;
 	rig_init(&r);
 	rank = rank_and_children(&r, w);
 	shell = rig_attach(
@@ -177,7 +169,6 @@ static void workers_that_report_their_number(void **state)
 	struct rig r;
 	uint64_t rank, pool[2], w[4], helper;
 
-	(void)state;
 	rig_init(&r);
 	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
 	for (int i = 0; i < 2; i++) {
@@ -238,7 +229,6 @@ static void a_number_is_free_after_the_end(void **state)
 	struct rig r;
 	uint64_t rank, w[2];
 
-	(void)state;
 	rig_init(&r);
 	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
 	for (int loader = 0; loader < 2; loader++) {
@@ -261,7 +251,6 @@ static void spawned_and_forkserver_workers(void **state)
 	struct rig r;
 	uint64_t spawn, server, child, tracker, shell;
 
-	(void)state;
 	rig_init(&r);
 	rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0"}});
 	spawn = rig_attach(
@@ -304,7 +293,6 @@ static void a_laptop_run_has_workers_without_rank(void **state)
 	struct rig r;
 	uint64_t shell, root, w, helper, another;
 
-	(void)state;
 	rig_init(&r);
 	shell = rig_attach(
 	    &r, &(struct rig_hello){.pid = 9, .exe = "/usr/bin/bash", .cmdline = "bash run.sh"});
@@ -338,7 +326,6 @@ static void mp_spawn_ranks_are_inferred(void **state)
 	struct rig r;
 	uint64_t root, a, b, wa, wb;
 
-	(void)state;
 	rig_init(&r);
 	root = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	/* The one that started second attaches first. */
@@ -375,7 +362,6 @@ static void a_spawned_child_that_names_a_meeting_point_is_a_rank(void **state)
 	struct rig r;
 	uint64_t a;
 
-	(void)state;
 	rig_init(&r);
 	rig_attach(&r, &(struct rig_hello){.pid = 10});
 	a = rig_attach(&r, &(struct rig_hello){.pid = 11, .ppid = 10, .cmdline = SPAWN});
@@ -391,7 +377,6 @@ static void exec_keeps_the_place(void **state)
 	struct rig r;
 	uint64_t parent, old, new;
 
-	(void)state;
 	rig_init(&r);
 	parent = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=4"}});
 	old = rig_attach(
@@ -416,7 +401,6 @@ static void attribution_outlives_a_checkpoint(void **state)
 	struct rig r;
 	uint64_t rank, w[2];
 
-	(void)state;
 	rig_init(&r);
 	rank = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=3"}});
 	w[0] = rig_attach(&r, &(struct rig_hello){.pid = 20, .forked = true, .parent = rank});
@@ -440,7 +424,6 @@ static void inferred_ranks_outlive_a_restart(void **state)
 	struct rig r;
 	uint64_t a, b;
 
-	(void)state;
 	rig_init(&r);
 	rig_attach(&r, &(struct rig_hello){.pid = 10});
 	b = rig_attach(&r, &child);
@@ -471,7 +454,6 @@ static void array_of_a_job(void **state)
 	struct hr_entry_stop stop = {.now_ns = RIG_START + RIG_SECOND, .state = "ended"};
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	rig_attach(&r, &(struct rig_hello){.pid = 10,
 					   .env = {"SLURM_ARRAY_JOB_ID=1x",
@@ -491,7 +473,6 @@ static void array_of_a_job(void **state)
 
 static void lists(void **state)
 {
-	(void)state;
 	assert_true(hr_ranks_hold(NULL, 7));
 	assert_true(hr_ranks_hold("0-3,7", 7));
 	assert_true(hr_ranks_hold("0-3,7", 0));
@@ -511,7 +492,6 @@ static void ranks_that_are_left_out(void **state)
 {
 	const struct hr_rank unknown = {0}, both = {.rank_plus1 = 6, .local_plus1 = 2};
 
-	(void)state;
 	assert_false(hr_rank_left_out(&both, NULL, NULL));
 	assert_false(hr_rank_left_out(&both, "5", "1"));
 	assert_true(hr_rank_left_out(&both, "6", NULL));

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From ticks to boot time and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include "daemon/base/clock.h"
+
+#include "tests/unit.h"
 
 #define ONE  (UINT64_C(1) << 32)		  /* ns per tick */
 #define YEAR (UINT64_C(365) * 86400 * 1000000000) /* in ns */
@@ -18,7 +15,6 @@ static void ticks_at_a_time(void **state)
 	const struct hr_clock_line fast = {5000, 1000000, ONE / 2};
 	const struct hr_clock_line slow = {5000, 1000000, 40 * ONE};
 
-	(void)state;
 	assert_int_equal(hr_clock_ticks_at(&fast, 1000000), 5000);
 	assert_int_equal(hr_clock_ticks_at(&fast, 1000300), 5600);
 	assert_int_equal(hr_clock_ticks_at(&fast, 999700), 4400);
@@ -35,7 +31,6 @@ static void spans(void **state)
 	const struct hr_clock_line fast = {5000, 1000000, ONE / 2};
 	const struct hr_clock_line slow = {5000, 1000000, 40 * ONE};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
 		assert_int_equal(hr_ticks_span_ns(&fast, 2 * ns[i]), ns[i]);
 		assert_int_equal(hr_ticks_span_ns(&slow, ns[i] / 40), ns[i]);
@@ -48,7 +43,6 @@ static void ticks_and_times_are_inverse(void **state)
 	static const uint64_t mults[] = {ONE / 5, ONE / 3 + 12345, ONE, 125 * ONE / 3};
 	static const uint64_t away[] = {0, 1, 999, 1000003, UINT64_C(86400123456789), YEAR};
 
-	(void)state;
 	for (size_t m = 0; m < sizeof(mults) / sizeof(mults[0]); m++) {
 		const struct hr_clock_line line = {UINT64_C(1) << 60, 3 * YEAR, mults[m]};
 		int64_t most = (int64_t)(mults[m] >> 32) + 1;
@@ -80,7 +74,6 @@ static void times_never_step_back(void **state)
 	struct hr_clock c;
 	uint64_t slope;
 
-	(void)state;
 	hr_clock_init(&c);
 	hr_clock_settle(&c);
 	c.line.ns0 += YEAR;
@@ -102,7 +95,6 @@ static void measurements_are_far_apart(void **state)
 	struct hr_clock c;
 	uint64_t began;
 
-	(void)state;
 	hr_clock_init(&c);
 	hr_clock_settle(&c);
 	was = c.line;
@@ -120,7 +112,6 @@ static void a_sleep_is_no_slope(void **state)
 	struct hr_clock c;
 	uint64_t mult;
 
-	(void)state;
 	hr_clock_init(&c);
 	hr_clock_settle(&c);
 	mult = c.line.mult;

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Totals of the opens that default excludes left out, from the journal to the rows of a process. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "common/rollup.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 static uint64_t left_out(const struct rig *r, uint64_t proc, const char *pattern)
 {
@@ -30,7 +26,6 @@ static void excluded_opens_are_totals(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .defaults = "/opt,*/x,/var"});
 	rig_tick(&r, r.now + RIG_SECOND);
@@ -79,7 +74,6 @@ static void hostile_totals_of_excluded_opens(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	/* A last pattern without its NUL, and fewer of them than counts. */
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .defaults = "/opt,/v"});

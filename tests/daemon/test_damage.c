@@ -3,12 +3,7 @@
  * A killed daemon's journal and store, damaged as disks, power cuts and other programs do: no operation is counted twice,
  * and what is missing is stated.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdbool.h>
@@ -23,6 +18,7 @@
 #include "nodes.h"
 #include "numbered.h"
 #include "tests/seeds.h"
+#include "tests/unit.h"
 
 #define HALF_BYTES   (4u << 20) /* a checkpoint every 45,000 records or so */
 #define FEW	     40u	/* records */
@@ -182,7 +178,6 @@ static void a_flipped_bit_anywhere(void **state)
 {
 	static struct wreck w;
 
-	(void)state;
 	wreck_init(&w, FEW);
 	for (off_t at = 0; at < w.used_bytes; at = next_place(at)) {
 		uint8_t flipped = w.file[at] ^ (uint8_t)(1u << at % 8);
@@ -200,7 +195,6 @@ static void cut_anywhere(void **state)
 {
 	static struct wreck w;
 
-	(void)state;
 	wreck_init(&w, FEW);
 	for (off_t at = 8; at < w.used_bytes; at = next_place(at)) {
 		assert_int_equal(ftruncate(w.fd, at), 0);
@@ -309,13 +303,11 @@ static void random_damage(uint64_t more)
 
 static void damage_counts_nothing_twice(void **state)
 {
-	(void)state;
 	random_damage(FEW);
 }
 
 static void damage_after_a_checkpoint_counts_nothing_twice(void **state)
 {
-	(void)state;
 	random_damage(MANY);
 }
 
@@ -330,7 +322,6 @@ static void damage_at_the_end_is_counted(void **state)
 	uint8_t seen[3 * FEW] = {0}, zeros[HR_SLOT_BYTES] = {0};
 	char *note;
 
-	(void)state;
 	wreck_init(&w, FEW);
 	half = half_of(&w, 1);
 	for (; at < half->head; at += e->bytes) {
@@ -363,7 +354,6 @@ static void a_killed_recovery(void **state)
 	ssize_t bytes;
 	int fd;
 
-	(void)state;
 	wreck_init(&w, FEW);
 	assert_int_equal(hr_store_recover(w.nodes.store, &note), 0);
 	free(note);
@@ -399,7 +389,6 @@ static void restarts_on_a_store_without_its_end(void **state)
 	char *note = NULL;
 	pid_t daemon;
 
-	(void)state;
 	wreck_init(&w, MANY);
 	for (unsigned i = 1; i < 8; i++) {
 		seen = calloc(w.n + 1, 1);
@@ -437,7 +426,6 @@ static void a_restart_on_a_damaged_journal(void **state)
 	uint8_t seen[3 * FEW] = {0}, zeros[HR_SLOT_BYTES] = {0};
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&w.nodes, HALF_BYTES);
 	daemon = nodes_start(&w.nodes);
 	assert_int_equal(client_attach(&c, w.nodes.socket, 0, 0, NULL), 0);

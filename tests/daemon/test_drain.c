@@ -10,11 +10,7 @@
 #define hr_engine_now	    fake_now
 #include "daemon/drain/drain.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/unit.h"
 
 #define PROC 7
 
@@ -35,45 +31,35 @@ uint64_t fake_sweep(struct hr_drain *d)
 
 void fake_sweep_out(struct hr_drain *d)
 {
-	(void)d;
 	last_sweeps++;
 	ended_before_last_sweep = ended;
 }
 
 void fake_catch_up(struct hr_drain *d)
 {
-	(void)d;
 }
 
 void fake_tick(struct hr_drain *d, uint64_t now_ns)
 {
-	(void)d;
-	(void)now_ns;
 }
 
 void *fake_begin(struct hr_drain *d, uint64_t bytes)
 {
-	(void)d;
-	(void)bytes;
 	return NULL;
 }
 
 void fake_end(struct hr_drain *d, uint64_t proc, const char *exit)
 {
-	(void)d;
-	(void)exit;
 	ended = proc;
 }
 
 void fake_stats(const struct hr_engine *e, struct hr_engine_stats *ret)
 {
-	(void)e;
 	*ret = (struct hr_engine_stats){0};
 }
 
 uint64_t fake_now(const struct hr_engine *e)
 {
-	(void)e;
 	return 0;
 }
 
@@ -85,7 +71,6 @@ static void the_end_takes_all_messages(void **state)
 				    .served = PTHREAD_COND_INITIALIZER,
 				    .inbox_last = &d.inbox};
 
-	(void)state;
 	assert_null(drain_run(&d));
 	assert_int_equal(last_sweeps, 1);
 	assert_int_equal(ended_before_last_sweep, PROC);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine on synthetic entries: exact events, rollups, file records, losses; checks of hostile records. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "daemon/engine/losses.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define FILE_A "/data/train/a.jpg"
 #define NONE   HR_OFFSET_NONE
@@ -38,7 +34,6 @@ static void events_are_exact(void **state)
 	struct hr_event e[16];
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, proc, s, small_file(&r, s));
@@ -66,7 +61,6 @@ static void rollups_are_exact(void **state)
 	Headrace__Rollup read, write;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, proc, s, small_file(&r, s));
@@ -93,7 +87,6 @@ static void file_records_are_exact(void **state)
 	const Headrace__FileRecord *f;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, proc, s, small_file(&r, s));
@@ -130,7 +123,6 @@ static void open_files_are_not_idle(void **state)
 	struct hr_record s[32];
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, proc, s, small_file(&r, s) - 1); /* without the close */
@@ -151,7 +143,6 @@ static void counters_level_has_no_events(void **state)
 	struct hr_entry_level level = {.now_ns = RIG_START, .level = HR_LEVEL_COUNTERS};
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_entry(&r, HR_ENTRY_LEVEL, &level, sizeof(level));
@@ -187,7 +178,6 @@ static void levels_begin_and_end(void **state)
 	struct hr_entry_stop stop = {.now_ns = RIG_START + 3 * RIG_SECOND, .state = "ended"};
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	rig_entry(&r, HR_ENTRY_LEVEL, &level, sizeof(level));
 	assert_int_equal(level_row(&r, "trace")->start_ns, RIG_START);
@@ -209,7 +199,6 @@ static void aggregates_are_in_file_records_only(void **state)
 	unsigned n = rig_path(s, FILE_A, false);
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	s[n] = rig_op(&r, "getc", FILE_A, 5, 1000, 1001, NONE, 7, 0);
@@ -274,7 +263,6 @@ static void count_dead_owners_cells(bool restart)
 
 static void dead_owners_cells_count_once(void **state)
 {
-	(void)state;
 	count_dead_owners_cells(false);
 	count_dead_owners_cells(true);
 }
@@ -320,7 +308,6 @@ static void kill_after_commit(bool restart)
 
 static void a_committed_operation_is_not_cut_short_too(void **state)
 {
-	(void)state;
 	kill_after_commit(false);
 	kill_after_commit(true);
 }
@@ -333,7 +320,6 @@ static void hostile_records_are_counted_and_dropped(void **state)
 	uint64_t proc;
 	unsigned n = 0;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	r.now += 10 * RIG_SECOND;
@@ -374,7 +360,6 @@ static void the_first_operation_may_be_older_than_the_session(void **state)
 	struct hr_record s;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	r.now += 60 * RIG_SECOND;
 	s = rig_op(&r, "open64", FILE_A, 5, 5, 0, NONE, 0, 40 * RIG_SECOND);
@@ -420,7 +405,6 @@ static void losses_are_differences(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	lost_so_far(&r, proc, 0, 10, 1000);
@@ -454,7 +438,6 @@ static void a_hash_with_two_texts_gets_two_files(void **state)
 	uint64_t a, b;
 	unsigned n;
 
-	(void)state;
 	rig_init(&r);
 	a = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	b = rig_attach(&r, &(struct rig_hello){.pid = 11});
@@ -490,7 +473,6 @@ static void rings_are_merged_by_end(void **state)
 	unsigned n = rig_path(path, FILE_A, false);
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	open_a = rig_op(&r, "open64", FILE_A, 5, 5, HR_ASKED_NONE, NONE, 0, 10);
@@ -532,7 +514,6 @@ static void a_parents_path_names_its_childs_events(void **state)
 		uint64_t parent, child;
 		unsigned n = rig_path(path, FILE_A, false);
 
-		(void)state;
 		rig_init(&r);
 		parent = rig_attach(&r, &(struct rig_hello){.pid = 10});
 		child = rig_attach(
@@ -567,7 +548,6 @@ static void many_rings_are_merged_by_end(void **state)
 	struct hr_event e[RINGS * EACH + 1];
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	open_a = rig_op(&r, "open64", FILE_A, 5, 5, HR_ASKED_NONE, NONE, 0, 10);
@@ -595,7 +575,6 @@ static void the_daemon_tells_of_its_own_losses(void **state)
 	struct hr_entry_deselect deselect = {0};
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_entry(&r, HR_ENTRY_NOTE, &note, sizeof(note));
@@ -617,7 +596,6 @@ static void what_a_snapshot_left_out_counts_once(void **state)
 	struct rig r;
 	struct hr_entry_note note = {.reason = HR_LOSS_RESTART, .snapshot = 1, .count = 7};
 
-	(void)state;
 	rig_init(&r);
 	rig_entry(&r, HR_ENTRY_NOTE, &note, sizeof(note));
 	assert_int_equal(hr_engine_left_out(r.engine), 7);
@@ -641,7 +619,6 @@ static void a_process_that_connects_again_is_no_loss(void **state)
 {
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	missed(&r, 10, 3);
 	missed(&r, 11, 0); /* an orphan, whose image is unknown */
@@ -675,7 +652,6 @@ static void an_image_attaches_twice(void **state)
 	uint64_t first, again;
 	struct rig r;
 
-	(void)state;
 	for (int before = 0; before < 2; before++) {
 		rig_init(&r);
 		first = rig_attach(&r, &hello);

@@ -4,24 +4,18 @@
 #define hr__drain_note	 fake_note
 #include "daemon/drain/feed.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static struct fake_missed probes_say;
 static uint64_t noted[HR_LOSS_REASONS];
 
 void fake_missed(const struct hr_probes *p, struct fake_missed *ret)
 {
-	(void)p;
 	*ret = probes_say;
 }
 
 void fake_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t count)
 {
-	(void)d;
 	noted[reason] += count;
 }
 
@@ -30,7 +24,6 @@ static void what_probes_missed_is_noted_once(void **state)
 {
 	struct hr_feed f = {0};
 
-	(void)state;
 	probes_say = (struct fake_missed){.calls = 3, .processes = 1, .compat = 2};
 	f.missed = 5;
 	for (int sweep = 0; sweep < 3; sweep++) {

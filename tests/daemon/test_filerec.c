@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which file records leave memory, and when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/ops.h"
 #include "common/filerec.h"
+#include "tests/unit.h"
 
 #define PROC 7u
 #define DUE  128u
@@ -45,7 +41,6 @@ static void idle_ones_leave(void **state)
 {
 	struct hr_filerecs f;
 
-	(void)state;
 	hr_filerecs_init(&f);
 	touch(&f, 1, 10, 1); /* open: older than all others, and kept */
 	touch(&f, 11, HR_FILERECS_IDLE, 0);
@@ -70,7 +65,6 @@ static void open_ones_leave_last(void **state)
 	struct hr_filerecs f;
 	uint32_t due[DUE];
 
-	(void)state;
 	hr_filerecs_init(&f);
 	touch(&f, 1, HR_FILERECS_MOST, 1);
 	assert_false(hr_filerecs_full(&f));
@@ -157,7 +151,6 @@ static void every_counter(void **state)
 	struct hr_filerecs f;
 	uint32_t cached = UINT32_MAX, i;
 
-	(void)state;
 	hr_filerecs_init(&f);
 	i = hr_filerec_get(&f, PROC, 1, HR_API_POSIX, &cached);
 	for (size_t k = 0; k < sizeof(ops) / sizeof(*ops); k++)
@@ -178,7 +171,6 @@ static void sizes_of_many_kinds(void **state)
 	struct hr_filerecs f;
 	uint32_t cached = UINT32_MAX, i;
 
-	(void)state;
 	hr_filerecs_init(&f);
 	i = hr_filerec_get(&f, PROC, 1, HR_API_POSIX, &cached);
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
@@ -206,7 +198,6 @@ static void sums_of_calls(void **state)
 	struct hr_filerecs f;
 	uint32_t cached = UINT32_MAX, i;
 
-	(void)state;
 	hr_filerecs_init(&f);
 	i = hr_filerec_get(&f, PROC, 1, HR_API_POSIX, &cached);
 	reads.count = 4;
@@ -238,7 +229,6 @@ static void copies_are_divided(void **state)
 	    {HR_CLASS_META, true, true, false, 9, 0, HR_CLASS_META, HR_CLASS_META},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct hr_file_op op = OP(READ, 5, 70, 8, 9), first, second;
 

@@ -3,12 +3,7 @@
  * Clients that lie, stay silent, write over all of their shared memory while it is read, or take its pages away. The daemon
  * goes on, other clients lose nothing, and it says what it dropped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -25,6 +20,7 @@
 #include "common/ops.h"
 #include "client.h"
 #include "nodes.h"
+#include "tests/unit.h"
 
 #define HALF_BYTES (8u << 20)
 #define HONEST	   5000u
@@ -112,7 +108,6 @@ static void random_shared_memory(void **state)
 	struct client c;
 	pid_t daemon, honest;
 
-	(void)state;
 	srand(7);
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
@@ -143,7 +138,6 @@ static void forged_counts(void **state)
 	struct client c;
 	pid_t daemon, honest;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
@@ -176,7 +170,6 @@ static void pages_taken_away(void **state)
 	pid_t daemon, honest;
 	int fds[2];
 
-	(void)state;
 	hello.kind = HR_HELLO_ATTACH;
 	hello.bytes = sizeof(hello);
 	nodes_init(&n, HALF_BYTES);
@@ -218,7 +211,6 @@ static void thousand_silent_connections(void **state)
 	struct client c;
 	pid_t daemon, honest;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	for (unsigned i = 0; i < 1000; i++)
@@ -262,7 +254,6 @@ static void garbage_hellos(void **state)
 	pid_t daemon, honest;
 	int fds[2];
 
-	(void)state;
 	srand(11);
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);

@@ -3,12 +3,7 @@
  * Killing the daemon at any point loses nothing and doubles nothing: a client writes numbered reads to its rings while the
  * daemon is killed with SIGKILL and started again, or killed for good and recovered from its journal.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +14,7 @@
 #include "nodes.h"
 #include "numbered.h"
 #include "tests/seeds.h"
+#include "tests/unit.h"
 
 #define HALF_BYTES (4u << 20) /* a checkpoint every 27,000 records or so */
 #define SEEDS	   40u
@@ -87,7 +83,6 @@ static void killed_and_restarted(unsigned seed)
 
 static void kills_lose_nothing(void **state)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= test_seeds(SEEDS); seed++)
 		killed_and_restarted(seed);
 }
@@ -135,7 +130,6 @@ static void killed_for_good(unsigned seed)
 
 static void a_dead_job_is_recovered(void **state)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= test_seeds(SEEDS) / 4 + 1; seed++)
 		killed_for_good(seed);
 }
@@ -146,7 +140,6 @@ static void a_journal_is_two_halves(void **state)
 	uint64_t at = 0, gens[2];
 	bool found;
 
-	(void)state;
 	assert_int_equal(hr_journal_open(-1, 1 << 16, &j, &found), 0);
 	assert_false(found);
 	assert_null(hr_journal_reserve(j, 64, 0)); /* no half is active yet */

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What probes tell: records without a ring, and sums; beside what shims record, on the same descriptors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +9,7 @@
 #include "common/cause.h"
 #include "common/event.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define F     "/data/f"
 #define G     "/data/g"
@@ -64,7 +60,6 @@ static void records_are_like_any(void **state)
 	uint64_t proc;
 	unsigned n = 1;
 
-	(void)state;
 	rig_init(&r);
 	r.now += RIG_SECOND / 2; /* attached only now: it had been at work for a while */
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .start_time = 9900});
@@ -105,7 +100,6 @@ static void a_restart_knows_who_was_told_of(void **state)
 	struct rig r;
 	uint64_t a, b;
 
-	(void)state;
 	rig_init(&r);
 	a = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	b = rig_attach(&r, &(struct rig_hello){.pid = 11});
@@ -133,7 +127,6 @@ static void runs_are_merged_by_time(void **state)
 	struct hr_event e[4];
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	open_f = rig_op(&r, "open64", F, 5, 5, ASKED, NONE, 0, 10);
@@ -163,7 +156,6 @@ static void raw_calls_move_what_shims_use(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	raw(&r, p, "openat", F, 5, 5, NONE);
@@ -195,7 +187,6 @@ static void raw_closes(void **state)
 	struct hr_record s[8];
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, p, s, rig_path(s, F, false));
@@ -257,7 +248,6 @@ static void sums_add_up(void **state)
 	uint64_t p;
 	uint32_t file;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, p, s, rig_path(s, F, false));
@@ -302,7 +292,6 @@ static void files_without_a_name(void **state)
 	const Headrace__Paths *paths;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_kernel(&r, p, rows, 2);
@@ -328,7 +317,6 @@ static void sums_of_all(void **state)
 	};
 	struct hr_engine_stats stats;
 
-	(void)state;
 	rig_init(&r);
 	rig_kernel(&r, rig_attach(&r, &(struct rig_hello){.pid = 10}), rows, 5);
 	hr_engine_stats_get(r.engine, &stats);
@@ -345,7 +333,6 @@ static void what_was_lost_is_a_loss_too(void **state)
 	const Headrace__LossRow *found;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_kernel(&r, p, &lost, 1);
@@ -366,7 +353,6 @@ static void rows_that_make_no_sense(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	for (unsigned i = 0; i < 8; i++)
@@ -401,7 +387,6 @@ static void tallies_fill_the_histograms(void **state)
 	const Headrace__RollupBatch *found;
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	in.e.proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, in.e.proc, s, rig_path(s, F, false));
@@ -439,7 +424,6 @@ static void a_killed_daemon_says_the_same_again(void **state)
 				       row("read", G, HR_CAUSE_SYSCALL, 6, 60)};
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, p, s, rig_path(s, F, false));

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node at its limits, and what survives its kill: node page, journal, sessions with level off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <glob.h>
 #include <linux/futex.h>
@@ -21,6 +16,7 @@
 #include "store/store.h"
 #include "daemon/node/recover.h"
 #include "nodes.h"
+#include "tests/unit.h"
 
 #define HALF_BYTES (8u << 20)
 #define EACH	   1000u
@@ -80,7 +76,6 @@ static void bell_and_beat_outlive_the_daemon(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
@@ -107,7 +102,6 @@ static void clients_cannot_write_the_node_page(void **state)
 	pid_t daemon;
 	int fds[2];
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	hello.kind = HR_HELLO_ATTACH;
@@ -146,7 +140,6 @@ static void a_journal_elsewhere(void **state)
 	pid_t daemon;
 	char folder[96];
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	snprintf(folder, sizeof(folder), "%s/journals", n.folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -191,7 +184,6 @@ static void a_journal_elsewhere_is_another_file(void **state)
 	char folder[96], journal[160], moved[96], *note = NULL;
 	uint8_t seen[1] = {0};
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	snprintf(folder, sizeof(folder), "%s/journals", n.folder);
 	assert_int_equal(mkdir(folder, 0700), 0);
@@ -240,7 +232,6 @@ static void a_stream_in_the_store_of_another_user(void **state)
 	uint8_t seen[1] = {0};
 	glob_t found;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	nodes_init(&n, HALF_BYTES);
@@ -282,7 +273,6 @@ static void no_room_for_a_journal(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	n.full = 1;
 	daemon = nodes_start(&n);
@@ -332,13 +322,11 @@ static void kill_with_the_journal_in_memory(bool stored)
 
 static void a_kill_with_the_journal_in_memory(void **state)
 {
-	(void)state;
 	kill_with_the_journal_in_memory(true);
 }
 
 static void a_kill_before_a_frame_is_stored(void **state)
 {
-	(void)state;
 	kill_with_the_journal_in_memory(false);
 }
 
@@ -349,7 +337,6 @@ static void past_max_bytes_only_counters(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	n.max_bytes = 1;
 	daemon = nodes_start(&n);
@@ -381,7 +368,6 @@ static void sessions_past_the_limit_are_counted(void **state)
 	int ready[2], go[2];
 	char byte;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	n.max_sessions = 2;
 	daemon = nodes_start(&n);
@@ -424,7 +410,6 @@ static void a_rank_learnt_late_is_deselected(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	n.ranks = "0-3";
 	daemon = nodes_start(&n);

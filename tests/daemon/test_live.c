@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures of a running job: sums that never shrink, whatever is sent, ended or restarted meanwhile; and bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +8,7 @@
 #include "daemon/engine/live.h"
 #include "daemon/engine/mounts.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define NONE HR_OFFSET_NONE
 
@@ -101,7 +97,6 @@ static void sums_outlive_windows_and_checkpoints(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .exe = "/usr/bin/python3"});
 	for (unsigned i = 1; i <= 5; i++) {
@@ -141,7 +136,6 @@ static void files_in_use(void **state)
 	uint64_t proc;
 	unsigned n;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	n = rig_path(s, "/data/index", false);
@@ -209,7 +203,6 @@ static void ended_processes_are_summed_up(void **state)
 	uint64_t of_rank[3] = {0}, ended = 0, steps = 0, wait_ns = 0;
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	for (unsigned i = 0; i < 2000; i++) {
 		uint64_t proc = rig_attach(
@@ -258,7 +251,6 @@ static void rows_are_bounded(void **state)
 	uint8_t *packed;
 	size_t bytes;
 
-	(void)state;
 	rig_init(&r);
 	for (unsigned i = 0; i < 5000; i++) {
 		uint64_t proc = rig_attach(&r, &(struct rig_hello){.pid = 100 + (int)i});
@@ -316,7 +308,6 @@ static void private_words_are_hidden(void **state)
 	struct rig r;
 	uint64_t proc, used;
 
-	(void)state;
 	rig_init(&r);
 	rig_entry(&r, HR_ENTRY_PRIVACY, &in, sizeof(in));
 	used = hr_mountinfo_rows(&none, mountinfo, mounts.m.rows, 128, &mounts.m.n);
@@ -356,7 +347,6 @@ static void cells_are_checked(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	reads(&r, proc, "/data/a");

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thousands of processes with one operation each: every row leaves, few at a time do not, and a replay says the same. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/filerec.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define FILE_A "/data/log"
 #define MANY   3000u
@@ -61,7 +57,6 @@ static void few_frames_of_many_processes(void **state)
 	unsigned most = MANY / HR_FILERECS_LESS + 2;
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	write_once(&r, 1, MANY);
 	assert_in_range(frames_of(&r, HEADRACE__FRAME__BODY_FILE_RECORDS), 1, most);
@@ -79,7 +74,6 @@ static void places_are_used_again(void **state)
 	struct hr_engine_stats stats;
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	write_once(&r, 1, MANY);
 	for (unsigned i = 1; i <= MANY; i += 2)
@@ -113,7 +107,6 @@ static void a_killed_daemon_says_the_same_again(void **state)
 {
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	write_once(&r, 1, MANY / 2);
 	rig_checkpoint(&r);

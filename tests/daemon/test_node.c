@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole node: more rings, exec, deselected ranks, a full store, many attaches. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +13,7 @@
 #include "store/store.h"
 #include "nodes.h"
 #include "offer.h"
+#include "tests/unit.h"
 
 #define SHORT_ONES 20u
 
@@ -41,7 +37,6 @@ static void many_rings(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
@@ -86,7 +81,6 @@ static void a_dead_process_is_read_to_its_end(void **state)
 	struct nodes_sums sums;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	run_client(&n, read_and_reserve);
@@ -118,7 +112,6 @@ static void counted_calls_are_read_to_the_end(void **state)
 	struct nodes_sums sums;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	run_client(&n, count_calls);
@@ -140,7 +133,6 @@ static void excluded_opens_are_read_to_the_end(void **state)
 	struct nodes_sums sums;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	for (unsigned i = 0; i < SHORT_ONES; i++) {
@@ -162,7 +154,6 @@ static void exec_is_a_new_process(void **state)
 	struct client first, second;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&first, n.socket, 0, 0, NULL), 0);
@@ -200,7 +191,6 @@ static void a_parent_is_found_above_unrecorded_processes(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, NULL), 0);
@@ -220,7 +210,6 @@ static void other_ranks_are_deselected(void **state)
 	struct client c;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	n.ranks = "0-3";
 	daemon = nodes_start(&n);
@@ -238,7 +227,6 @@ static void one_process_attaches_again_and_again(void **state)
 	struct nodes_sums sums;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, 0);
 	daemon = nodes_start(&n);
 	for (unsigned i = 0; i < 200; i++) {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notices of programs that start without the shim: each counts once its exec has closed the connection. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +10,7 @@
 #include "daemon/attach/attach.h"
 #include "nodes.h"
 #include "offer.h"
+#include "tests/unit.h"
 
 #define HALF_BYTES (8u << 20)
 
@@ -64,7 +60,6 @@ static void counts_after_the_exec(void **state)
 	struct nodes n;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	for (unsigned i = 0; i < 2; i++) {
@@ -88,7 +83,6 @@ static void does_not_count_after_a_failed_exec(void **state)
 	pid_t daemon;
 	int fd;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	fd = notice(&n, 0);
@@ -114,7 +108,6 @@ static void counts_where_the_connection_stays_open(void **state)
 	int held, last;
 	char none;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	hr_attach_pending_ns = 50000000;
 	daemon = nodes_start(&n);
@@ -139,7 +132,6 @@ static void counts_once_across_a_kill(void **state)
 	struct nodes n;
 	pid_t daemon;
 
-	(void)state;
 	nodes_init(&n, HALF_BYTES);
 	daemon = nodes_start(&n);
 	close(notice(&n, 0));

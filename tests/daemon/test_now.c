@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job did between two pictures: the operations of each rank and folder, once, and what is stuck. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +9,7 @@
 #include "daemon/node/now.h"
 #include "proto/now.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define NONE HR_OFFSET_NONE
 
@@ -58,7 +54,6 @@ static void counts_each_operation_once(void **state)
 	struct rig r;
 	uint64_t rank0, rank1;
 
-	(void)state;
 	rig_init(&r);
 	rank0 = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=2"}});
 	rank1 = rig_attach(&r, &(struct rig_hello){.pid = 11, .env = {"RANK=1", "WORLD_SIZE=2"}});
@@ -109,7 +104,6 @@ static void the_busiest_mounts_first(void **state)
 	struct rig r;
 	uint64_t proc, used;
 
-	(void)state;
 	rig_init(&r);
 	used = hr_mountinfo_rows(&none, mountinfo, in.m.rows, 256, &in.m.n);
 	rig_entry(&r, HR_ENTRY_MOUNTS, &in, sizeof(in.m) + used);
@@ -147,7 +141,6 @@ static void kinds_of_operations(void **state)
 	unsigned n;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=1"}});
 	before = rig_picture(&r, NULL, 0);
@@ -177,7 +170,6 @@ static void ranks_with_a_loop_first(void **state)
 	struct rig r;
 	uint64_t busy;
 
-	(void)state;
 	rig_init(&r);
 	rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=0", "WORLD_SIZE=3"}});
 	busy = rig_attach(&r, &(struct rig_hello){.pid = 11, .env = {"RANK=1", "WORLD_SIZE=3"}});
@@ -213,7 +205,6 @@ static void the_longest_operations_in_flight(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10, .env = {"RANK=4", "WORLD_SIZE=8"}});
 	before = rig_picture(&r, NULL, 0);
@@ -242,7 +233,6 @@ static void last_checkpoint(void **state)
 	struct hr_now_message *m;
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	for (int i = 0; i < 3; i++)
 		rig_attach(&r,

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps that clients made while the daemon did not answer: what the kernel promises, whole lives, restarts, and lies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +18,7 @@
 #include "daemon/attach/attach.h"
 #include "nodes.h"
 #include "offer.h"
+#include "tests/unit.h"
 
 #define HALF_BYTES (8u << 20)
 #define EACH	   200u
@@ -88,7 +84,6 @@ static void an_offer_outlives_its_sender(void **state)
 	int listener = listen_at(path), fd, map_fd, status;
 	pid_t pid;
 
-	(void)state;
 	snprintf(n.socket, sizeof(n.socket), "%s", path);
 	pid = fork();
 	if (pid == 0) {
@@ -126,7 +121,6 @@ static void an_offer_comes_in_time_or_fails(void **state)
 	int listener = listen_at(path), client = offer_knock(path),
 	    fd = accept(listener, NULL, NULL);
 
-	(void)state;
 	offer_make(&o, 5, 0);
 	assert_int_equal(send(client, &o.hello, sizeof(o.hello), 0), sizeof(o.hello));
 	assert_int_equal(recv(fd, &hello, sizeof(hello), 0), sizeof(hello));
@@ -169,7 +163,6 @@ static void the_dead_are_recorded(void **state)
 	pid_t daemon = start(&n), pid;
 	int status;
 
-	(void)state;
 	nodes_pause(daemon);
 	pid = fork();
 	if (pid == 0) {
@@ -209,7 +202,6 @@ static void unused_slots_have_no_pages(void **state)
 	pid_t daemon = start(&n), pid;
 	int fd, status;
 
-	(void)state;
 	nodes_pause(daemon);
 	offer_make(&o, 24, 0);
 	fd = dup(o.fds[0]);
@@ -246,7 +238,6 @@ static void the_living_go_on(void **state)
 	struct offer o;
 	pid_t daemon = start(&n);
 
-	(void)state;
 	nodes_pause(daemon);
 	offer_make(&o, 31, 0);
 	offer_send(&n, &o);
@@ -274,7 +265,6 @@ static void who_gave_up_is_no_process(void **state)
 	pid_t daemon = start(&n);
 	int fd;
 
-	(void)state;
 	nodes_pause(daemon);
 	offer_make(&o, 41, 0);
 	fd = offer_knock(n.socket);
@@ -346,13 +336,11 @@ static uint64_t lose_offer(bool connects_again)
 
 static void an_offer_that_a_kill_took_is_counted(void **state)
 {
-	(void)state;
 	assert_int_equal(lose_offer(false), 1);
 }
 
 static void a_client_that_connects_again_is_not_counted(void **state)
 {
-	(void)state;
 	assert_int_equal(lose_offer(true), 0);
 }
 
@@ -365,7 +353,6 @@ static void a_late_message_is_read(void **state)
 	pid_t daemon = start(&n);
 	int fd;
 
-	(void)state;
 	nodes_kill(daemon);
 	client_fdstore_gather();
 	hr_attach_pending_ns = 500000000;
@@ -399,7 +386,6 @@ static void further_maps(void **state)
 	pid_t daemon = start(&n), pid;
 	int status;
 
-	(void)state;
 	nodes_pause(daemon);
 	pid = fork();
 	if (pid == 0) {
@@ -446,7 +432,6 @@ static void first_things_first(void **state)
 	pid_t daemon = start(&n);
 	int first = offer_knock(n.socket), third;
 
-	(void)state;
 	nodes_await(is_guest());
 	nodes_pause(daemon);
 	third = offer_knock(n.socket);
@@ -574,7 +559,6 @@ static void lies_are_counted(void **state)
 	unsigned lies = 0;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(client_attach(&honest, n.socket, 0, 0, NULL), 0);
 	for (;; lies++) {
 		nodes_pause(daemon);

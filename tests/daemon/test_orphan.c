@@ -2,15 +2,12 @@
 /* Orphans in the node page of a daemon that was killed: who connects again is none. */
 #include "daemon/attach/attach_internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 enum { PID = 4711, UNKNOWN = -1 };
 
@@ -54,7 +51,6 @@ static unsigned left(int32_t first, int32_t second, pid_t came, bool again)
 
 static void the_same_pid(void **state)
 {
-	(void)state;
 	assert_int_equal(left(PID, PID + 1, PID, false), 1);
 	assert_int_equal(left(PID, PID, PID, false), 0);
 	assert_int_equal(left(PID, PID + 1, PID + 2, true), 2);
@@ -80,7 +76,6 @@ static unsigned left_while_accepting(uint16_t taken, int32_t pid)
 /* A connection that the kernel has not taken is still in the backlog. */
 static void a_kill_during_accept(void **state)
 {
-	(void)state;
 	assert_int_equal(left_while_accepting(0, 0), 0);
 	assert_int_equal(left_while_accepting(AF_UNIX, 0), 1);
 	assert_int_equal(left_while_accepting(AF_UNIX, PID), 1);
@@ -95,7 +90,6 @@ static void the_kernel_notes_it(void **state)
 	struct hr_attach *a = attach_new();
 	int fd, client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	a->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	assert_int_equal(bind(a->listen_fd, (struct sockaddr *)&at, sizeof(at.sun_family)), 0);
 	assert_int_equal(listen(a->listen_fd, 1), 0);
@@ -130,7 +124,6 @@ static void the_kernel_notes_it(void **state)
 /* Nothing shows whose connection it was. */
 static void an_unknown_pid(void **state)
 {
-	(void)state;
 	assert_int_equal(left(PID, UNKNOWN, PID + 1, true), 1);
 	assert_int_equal(left(PID, UNKNOWN, PID + 1, false), 2); /* its first connection */
 	assert_int_equal(left(PID, UNKNOWN, PID, true), 1);

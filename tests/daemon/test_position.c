@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where operations without an offset happen: opens, seeks, dup, append, streams, and what is not known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/uio.h>
 
 #include "daemon/engine/position.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define F     "/data/f"
 #define NONE  HR_OFFSET_NONE
@@ -42,7 +38,6 @@ static void descriptors(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "read", 3, 10, NONE, 0);
@@ -81,7 +76,6 @@ static void append_and_failure(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "open64", 5, 5, NONE, O_WRONLY | O_APPEND);
@@ -102,7 +96,6 @@ static void append_mode(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "open", 5, 5, NONE, O_RDWR);
@@ -136,7 +129,6 @@ static void forks(void **state)
 	struct hr_record fork = {.op = HR_CTL_FORK, .fd = 20, .offset = NONE}, rec;
 	uint64_t p, child;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "open", 5, 5, NONE, O_RDONLY | O_CLOEXEC);
@@ -212,7 +204,6 @@ static void threads(void **state)
 	struct rig r;
 	uint64_t p, at;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
@@ -245,7 +236,6 @@ static void a_stream_of_a_descriptor(void **state)
 	struct rig r;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "open", 5, 5, NONE, O_RDWR);
@@ -276,7 +266,6 @@ static void streams(void **state)
 	struct hr_record rec;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "fopen", 5, 5, NONE, O_RDONLY);
@@ -303,7 +292,6 @@ static void vfork_children_change_nothing(void **state)
 	struct hr_record rec;
 	uint64_t p;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	op(&r, p, "open", 5, 5, NONE, O_RDONLY);
@@ -324,7 +312,6 @@ static void positions_outlive_a_checkpoint(void **state)
 	uint64_t p;
 	unsigned n = rig_path(s, F, false);
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	rig_records(&r, p, s, n);
@@ -352,7 +339,6 @@ static void a_number_closed_out_of_sight(void **state)
 	uint64_t p;
 	unsigned n;
 
-	(void)state;
 	rig_init(&r);
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	n = rig_path(s, F, false);
@@ -381,7 +367,6 @@ static void a_table_is_bounded(void **state)
 	struct hr_positions t = {0};
 	struct hr_place last;
 
-	(void)state;
 	for (uint32_t fd = 0; fd < HR_POSITION_FDS; fd++)
 		assert_non_null(hr_position_open(&t, (int32_t)fd, 1, 1, 0, 0));
 	assert_null(hr_position_open(&t, HR_POSITION_FDS, 1, 1, 0, 0));

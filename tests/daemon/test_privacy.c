@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "daemon/base/privacy.h"
+#include "tests/unit.h"
 
 static const struct hr_privacy_rules hashed = {.paths = HR_PATHS_HASH, .keep = 2, .key = "one"};
 static const struct hr_privacy_rules other = {.paths = HR_PATHS_HASH, .keep = 2, .key = "other"};
@@ -44,7 +39,6 @@ static void test_cut(void **state)
 {
 	struct hr_privacy *p = hr_privacy_new(&shortened);
 
-	(void)state;
 	assert_non_null(p);
 	assert_kept(p, "/gpfs/alice/imagenet/train/n015.tar", "/gpfs/alice/+.tar");
 	assert_kept(p, "/gpfs/alice/imagenet/train/.secret", "/gpfs/alice/+");
@@ -66,7 +60,6 @@ static void test_hash(void **state)
 	char *a = kept(p, "/gpfs/alice/set/n015.tar"), *b = kept(p, "/gpfs/alice/set/n016.tar");
 	char *c = kept(q, "/gpfs/alice/set/n015.tar"), *again = kept(p, "/gpfs/alice/set/n015.tar");
 
-	(void)state;
 	assert_int_equal(strlen(a), strlen("/gpfs/alice/01234567/01234567.tar"));
 	assert_memory_equal(a, "/gpfs/alice/", 12);
 	assert_null(strstr(a, "n015"));
@@ -95,7 +88,6 @@ static void test_room(void **state)
 	struct hr_privacy *p = hr_privacy_new(&all);
 	char path[4097];
 
-	(void)state;
 	for (size_t n = 0; n < 40; n++) {
 		memset(path, 'a', n);
 		path[n] = '\0';
@@ -121,7 +113,6 @@ static void test_command(void **state)
 	struct hr_privacy *p = hr_privacy_new(&rules);
 	const uint8_t *bytes = (const uint8_t *)line;
 
-	(void)state;
 	assert_int_equal(hr_privacy_command(p, bytes, sizeof(line) - 1), strlen("python3"));
 	assert_int_equal(hr_privacy_command(p, bytes, 3), 3);
 	hr_privacy_free(p);
@@ -139,7 +130,6 @@ static void test_key(void **state)
 	uint8_t one[32], two[32];
 	int fd = mkstemp(name);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "fifteen bytes..", 15), 15);
 	assert_int_equal(hr_privacy_key(name, one, &error), 0);

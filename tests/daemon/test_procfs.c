@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc says of processes whose beginning the test has seen, and of those above them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
 #include "common/procfs.h"
+#include "tests/unit.h"
 
 /* A child that does nothing until it is reaped. */
 static pid_t begin(void)
@@ -37,7 +33,6 @@ static void a_start_time_is_that_of_the_clock(void **state)
 	struct hr_procstat stat;
 	pid_t pid = begin();
 
-	(void)state;
 	after = hr_procstat_start(hr_boot_ns());
 	assert_int_equal(hr_procstat_read(pid, &stat), 0);
 	reap(pid);
@@ -58,7 +53,6 @@ static void ancestors_begin_with_the_nearest(void **state)
 	pid_t pid = begin(), me = getpid();
 	size_t n;
 
-	(void)state;
 	hr_procstat_ancestors(pid, NULL, NULL, all, 64);
 	for (n = 0; n < 64 && all[n]; n++)
 		assert_true(all[n] > 1);

@@ -5,12 +5,9 @@
  */
 #include "daemon/base/cgroup.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static char root[64];
 
@@ -36,7 +33,6 @@ static void folder(const char *name)
 
 static int start(void **state)
 {
-	(void)state;
 	strcpy(root, "/tmp/hr-quota-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
@@ -45,7 +41,6 @@ static int end(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	return system(command);
 }
@@ -71,7 +66,6 @@ static void of_version_2(void **state)
 	    {"words words\n", 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		put("cpu.max", rows[i].text);
 		assert_int_equal(quota_up(root, "/", true), rows[i].want);
@@ -80,7 +74,6 @@ static void of_version_2(void **state)
 
 static void the_smallest_counts(void **state)
 {
-	(void)state;
 	folder("a");
 	folder("a/b");
 	folder("a/b/c");
@@ -105,7 +98,6 @@ static void deep_ones(void **state)
 {
 	char path[3 * PATH_MAX];
 
-	(void)state;
 	put("cpu.max", "1000 100000\n");
 	for (size_t i = 0; i < sizeof(path) - 1; i += 2)
 		memcpy(path + i, "/x", 2);
@@ -120,7 +112,6 @@ static void deep_ones(void **state)
 
 static void controllers(void **state)
 {
-	(void)state;
 	assert_true(has_cpu("cpu"));
 	assert_true(has_cpu("cpu,cpuacct"));
 	assert_true(has_cpu("cpuacct,cpu"));
@@ -132,7 +123,6 @@ static void controllers(void **state)
 
 static void no_process(void **state)
 {
-	(void)state;
 	assert_int_equal(hr_cpu_quota_milli(-1), 0);
 	assert_int_equal(hr_cpu_quota_milli(1 << 30), 0);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions: names and numbers on their way into frames, what is left open, limits, restarts, lies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +8,7 @@
 #include "daemon/engine/regions.h"
 #include "daemon/engine/live.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 #define NONE HR_REGION_NONE
 #define ROWS 64u
@@ -110,7 +106,6 @@ static void names_and_numbers(void **state)
 	struct rig r;
 	uint64_t proc, other;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	other = process(&r, 11);
@@ -160,7 +155,6 @@ static void private_arguments_are_left_out(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	rig_entry(&r, HR_ENTRY_PRIVACY, &in, sizeof(in));
 	proc = process(&r, 10);
@@ -183,7 +177,6 @@ static void names_outlive_restarts(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	tell(&r, proc, 800, HR_REGION_RANGE, "d", "c", "load");
@@ -207,7 +200,6 @@ static void names_have_an_end(void **state)
 	char name[32];
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	for (unsigned i = 0; i <= HR_REGION_KEYS; i++) {
@@ -234,7 +226,6 @@ static void names_told_later(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	s[0] = region(&r, 800, HR_REGION_RANGE, 50);
@@ -266,7 +257,6 @@ static void frames_have_an_end(void **state)
 	uint64_t proc, n = 0;
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "x");
@@ -313,7 +303,6 @@ static void left_open(void **state)
 	struct left l;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "outer");
@@ -352,7 +341,6 @@ static void left_sums(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "tiny");
@@ -391,7 +379,6 @@ static void left_deeper(void **state)
 	struct left l;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	l = left_by(&r, proc, 800, 808);
@@ -420,7 +407,6 @@ static void waits_are_of_the_living(void **state)
 	struct rig r;
 	uint64_t proc[2];
 
-	(void)state;
 	rig_init(&r);
 	for (int i = 0; i < 2; i++) {
 		proc[i] = process(&r, 10 + i);
@@ -456,7 +442,6 @@ static void lies_change_nothing(void **state)
 	uint64_t proc;
 	unsigned lies = 0;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "x");
@@ -499,7 +484,6 @@ static void losses(void **state)
 	} lost = {.in = {.n = 1}, .row = {.op = HR_CTL_REGION, .total = {.count = 5}}};
 	struct rig r;
 
-	(void)state;
 	rig_init(&r);
 	lost.in.proc = process(&r, 10);
 	rig_entry(&r, HR_ENTRY_LOST, &lost, sizeof(lost));
@@ -538,7 +522,6 @@ static void last_checkpoint(void **state)
 	struct rig r;
 	uint64_t proc, start;
 
-	(void)state;
 	rig_init(&r);
 	proc = process(&r, 10);
 	tell(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots of the engine, and what a replay of the journal makes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 
 #include "daemon/engine/mounts.h"
 #include "rig.h"
+#include "tests/unit.h"
 
 /* Twelve thousand processes with long command lines: a half has room for all, and what does not fit is counted. */
 static void a_snapshot_holds_thousands_of_processes(void **state)
@@ -24,7 +20,6 @@ static void a_snapshot_holds_thousands_of_processes(void **state)
 		uint64_t left_out = 0;
 		struct rig r;
 
-		(void)state;
 		rig_init(&r);
 		for (unsigned i = 1; i <= counts[c]; i++) {
 			rig_attach(&r, &(struct rig_hello){.pid = 10 + (int)i, .cmdline = line});
@@ -47,7 +42,6 @@ static void a_full_snapshot_numbers_frames_alike(void **state)
 	char line[400];
 	struct rig r;
 
-	(void)state;
 	memset(line, 'x', sizeof(line) - 1);
 	line[sizeof(line) - 1] = 0;
 	rig_init(&r);
@@ -104,7 +98,6 @@ static void mounts_have_numbers_of_their_own(void **state)
 	struct rig r;
 	uint64_t proc;
 
-	(void)state;
 	rig_init(&r);
 	proc = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	mounts(&r, first);
@@ -146,7 +139,6 @@ static void frames_that_the_journal_dropped_are_a_loss(void **state)
 	struct lost_frames lost = {.r = &r};
 	uint64_t made;
 
-	(void)state;
 	rig_init(&r);
 	for (int i = 0; i < 4; i++) {
 		rig_attach(&r, &(struct rig_hello){.pid = 10 + i});

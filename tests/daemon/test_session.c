@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots of a ring that may be read: which of them the reader waits for, and for how long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <unistd.h>
 
 #include "daemon/session/ringpool.h"
 #include "daemon/session/session.h"
+#include "tests/unit.h"
 
 #define NOW   UINT64_C(1000000000000)
 #define LIMIT 100u /* ticks */
@@ -56,7 +52,6 @@ static void an_uncommitted_slot_is_skipped_in_time(void **state)
 	struct hr_session *s = new_session();
 	struct hr_ring_view *last = &s->rings[2];
 
-	(void)state;
 	for (uint32_t common = 0; common < 2; common++) {
 		struct hr_ring_view *r = &s->rings[common];
 
@@ -83,7 +78,6 @@ static void each_slot_has_its_own_time(void **state)
 	struct hr_session *s = new_session();
 	struct hr_ring_view *r = &s->rings[0];
 
-	(void)state;
 	commit(r, 1, 0, 10);
 	r->hdr->head = 2;
 	assert_int_equal(ready(r, false, NOW), 0);
@@ -104,7 +98,6 @@ static void records_are_whole(void **state)
 	struct hr_ring_view *r = &s->rings[0];
 	uint64_t end;
 
-	(void)state;
 	for (uint64_t i = 0; i < 6; i++)
 		commit(r, i, i % 2 == 0 ? HR_REC_PAIR : 0u, 10 * (i + 1));
 	r->hdr->head = 5;

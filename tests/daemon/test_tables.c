@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that grow far beyond caches: what they hold stays, and they ask for huge pages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +7,7 @@
 
 #include "daemon/engine/mounts.h"
 #include "daemon/engine/paths.h"
+#include "tests/unit.h"
 
 #define FILES 200000u /* rows of 6 MiB, cells of 8 */
 
@@ -25,7 +21,6 @@ static void files_keep_their_ids(void **state)
 	struct hr_paths p = {0};
 	uint32_t index;
 
-	(void)state;
 	for (uint32_t file = 1; file <= FILES; file++) {
 		char text[32];
 		struct hr_path_name name = {
@@ -54,7 +49,6 @@ static void files_are_restored(void **state)
 	struct hr_paths p = {0};
 	uint32_t index;
 
-	(void)state;
 	assert_int_equal(hr_paths_restore(&p, &row), 0);
 	index = hr_paths_use(&p, hash_of(1), 1);
 	assert_int_equal(p.n, 1);
@@ -73,7 +67,6 @@ static void an_open_file_tells_its_mount(void **state)
 	    .hash = hash_of(1), .text = (const uint8_t *)"/data/link", .bytes = 10, .mount = 1};
 	uint32_t index;
 
-	(void)state;
 	assert_int_equal(hr_paths_name(&p, &name, &index), 0);
 	hr_paths_fresh_sent(&p);
 	name.mount = 2;
@@ -103,7 +96,6 @@ static void mountinfo_is_read(void **state)
 	struct hr_mounts none = {0};
 	uint64_t n, used;
 
-	(void)state;
 	used = hr_mountinfo_rows(&none, text, rows, sizeof(rows), &n);
 	assert_int_equal(n, 2);
 	assert_true(used > 0 && used < sizeof(rows));
@@ -144,7 +136,6 @@ static void a_path_tells_its_mount(void **state)
 	uint16_t before, now;
 	bool missing = false;
 
-	(void)state;
 	take_mounts(&m, text, 3);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const uint8_t *path = (const uint8_t *)files[i].path;
@@ -189,7 +180,6 @@ static void large_blocks_ask_for_huge_pages(void **state)
 {
 	uint8_t *large = hr_big_alloc(3 * HR_HUGE_BYTES / 2), *small = hr_big_alloc(64);
 
-	(void)state;
 	assert_non_null(large);
 	assert_non_null(small);
 	assert_int_equal((uintptr_t)large % HR_HUGE_BYTES, 0);

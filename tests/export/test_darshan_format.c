@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layout, ids, common values and slowest calls of a Darshan log, and the record of all ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +9,7 @@
 #include <unistd.h>
 
 #include "export/darshan/darshan_internal.h"
+#include "tests/unit.h"
 
 /* Ids that Darshan's runtime writes for these names. */
 static void test_ids(void **state)
@@ -31,14 +27,12 @@ static void test_ids(void **state)
 	     UINT64_C(1258910778830435160)},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		assert_int_equal(hr_darshan_id(known[i].name, strlen(known[i].name)), known[i].id);
 }
 
 static void test_layout(void **state)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct hr_darshan_header, partial), 24);
 	assert_int_equal(offsetof(struct hr_darshan_header, names), 32);
 	assert_int_equal(offsetof(struct hr_darshan_header, modules), 48);
@@ -87,7 +81,6 @@ static void test_regions(void **state)
 	uint32_t random = 1;
 	int fd = memfd_create("log", 0);
 
-	(void)state;
 	for (size_t i = 0; i < 3000000; i++) {
 		random = random * 1664525 + 1013904223;
 		data[i] = (uint8_t)(random >> (i % 3 == 0 ? 24 : 30));
@@ -132,7 +125,6 @@ static void test_buckets(void **state)
 	static const uint64_t most[] = {100,	 1024,	   10240,     102400,	 1048576,
 					4194304, 10485760, 104857600, 1073741824};
 
-	(void)state;
 	assert_int_equal(hr__darshan_bucket(0), 0);
 	for (unsigned i = 0; i < 9; i++) {
 		assert_int_equal(hr__darshan_bucket(most[i]), i);
@@ -146,7 +138,6 @@ static void test_common_values(void **state)
 	int64_t got[8];
 	const int64_t expected[8] = {100, 50, 8, 7, 5, 5, 3, 3};
 
-	(void)state;
 	hr__darshan_common(list, 6, got);
 	assert_memory_equal(got, expected, sizeof(got));
 	hr__darshan_common(list + 1, 1, got); /* the list is sorted now */
@@ -161,7 +152,6 @@ static void test_times(void **state)
 	int64_t last_ns = 0;
 	double seconds = 0;
 
-	(void)state;
 	hr__darshan_time_add(&seconds, &o, &last_ns);
 	o = (struct hr__darshan_op){.start_ns = 2000000000, .end_ns = 4000000000};
 	hr__darshan_time_add(&seconds, &o, &last_ns);
@@ -192,7 +182,6 @@ static void test_slowest_calls(void **state)
 	struct hr_walk_stream stream = {.processes = &process};
 	int64_t at_ns = 0;
 
-	(void)state;
 	assert_non_null(d);
 	assert_int_equal(hr_map64_set(&files.by_file, UINT64_C(1) << 1 | HR__DARSHAN_POSIX, 0), 0);
 	d->uses = &use;
@@ -236,7 +225,6 @@ static void test_heat_of_a_long_job(void **state)
 	const int64_t *bins;
 	int64_t sum = 0;
 
-	(void)state;
 	assert_non_null(d);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct hr__darshan_op o = {.process = &process,
@@ -285,7 +273,6 @@ static void test_shared_record(void **state)
 					    rank_record(2, 4000, 1), rank_record(3, 6000, 1)};
 	struct hr_darshan_posix *list[4] = {&ranks[0], &ranks[1], &ranks[2], &ranks[3]}, all;
 
-	(void)state;
 	hr__darshan_posix_reduce(list, 4, &all);
 	assert_int_equal(all.id, 77);
 	assert_int_equal(all.rank, -1);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of operations over time. LeakSanitizer checks that the roll-ups that were read are freed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "export/gather.h"
 #include "export/walk.h"
 #include "tests/query/fixture.h"
 #include "tests/query/train_store.h"
+#include "tests/unit.h"
 
 /* Extends a span of time by an operation or a region. */
 static void extend(uint64_t span[2], uint64_t start_ns, uint64_t dur_ns)
@@ -29,7 +25,6 @@ static void the_time_is_that_of_operations_and_regions(void **state)
 	struct hr_gather g;
 	struct hr_walk *w;
 
-	(void)state;
 	for (size_t i = 0; i < t->n_events; i++)
 		extend(span, t->events[i].start_ns, t->events[i].dur_ns);
 	for (size_t i = 0; i < t->n_regions; i++)

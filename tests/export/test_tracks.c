@@ -13,14 +13,12 @@
  * from 10 to 30 with an operation from 20 to 25; "10!s" is an instant.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "export/trace/trace_tracks.h"
+#include "tests/unit.h"
 
 #define TRACKS	   16u
 #define TEXT_BYTES 1000u
@@ -205,7 +203,6 @@ static void expect(const char *regions, const char *operations, const char *expe
 
 static void operations_are_within_regions(void **state)
 {
-	(void)state;
 	expect("a 10 50, b 20 40", "x 12 15, y 25 30",
 	       "main: 10+a 12+x 15- 20+b 25+y 30- 40- 50-\n");
 	expect("a 10 20", "x 1 5, y 25 30", "main: 1+x 5- 10+a 20- 25+y 30-\n");
@@ -217,7 +214,6 @@ static void operations_are_within_regions(void **state)
 
 static void same_moments(void **state)
 {
-	(void)state;
 	/* as long as its region */
 	expect("a 10 20", "x 10 20", "main: 10+a 10+x 20- 20-\n");
 	/* an end comes before a begin */
@@ -231,7 +227,6 @@ static void same_moments(void **state)
 
 static void no_duration(void **state)
 {
-	(void)state;
 	expect("a 10 20", "w 10 10, x 15 15, y 15 18, z 20 20",
 	       "main: 10+a 10+w 10- 15+x 15- 15+y 18- 20- 20+z 20-\n");
 	expect("a 10 20, b 10 10, c 20 20", "x 10 12",
@@ -240,7 +235,6 @@ static void no_duration(void **state)
 
 static void what_crosses_has_lanes(void **state)
 {
-	(void)state;
 	expect("a 10 30, b 20 40, c 25 28", "x 26 27, y 32 35",
 	       "main: 10+a 25+c 26+x 27- 28- 30- 32+y 35-\noverlapping: 20+b 40-\n");
 	/* a second lane only if the first one is not free */
@@ -254,14 +248,12 @@ static void what_crosses_has_lanes(void **state)
 
 static void spans_have_lanes(void **state)
 {
-	(void)state;
 	expect("~a 10 30, r 12 40, ~b 20 40, ~c 30 35", "x 15 16",
 	       "main: 12+r 15+x 16- 40-\nspans: 10+a 30- 30+c 35-\nspans: 20+b 40-\n");
 }
 
 static void asynchronous_operations_have_lanes(void **state)
 {
-	(void)state;
 	/* They are written when they complete. */
 	expect("r 5 50", "submit 9 10, ~b 10 20, ~a 10 30, ~c 20 40, x 35 45",
 	       "main: 5+r 9+submit 10- 35+x 45- 50-\n"
@@ -270,14 +262,12 @@ static void asynchronous_operations_have_lanes(void **state)
 
 static void sums_are_instants(void **state)
 {
-	(void)state;
 	/* The time of all regions of a sum does not keep anything out of the track. */
 	expect("a 10 30, *s 15 90, b 20 25", "x 21 22", "main: 10+a 15!s 20+b 21+x 22- 25- 30-\n");
 }
 
 static void out_of_order(void **state)
 {
-	(void)state;
 	/* An operation that began before the last one, and one that ended before it. */
 	expect("a 5 60, b 25 60", "x 20 22, y 10 30, z 15 18, v 40 50",
 	       "main: 5+a 20+x 22- 25+b 40+v 50- 60- 60-\n"
@@ -289,7 +279,6 @@ static void out_of_order(void **state)
 
 static void threads(void **state)
 {
-	(void)state;
 	expect("a 10 30, 1b 5 8, 1c 20 40, 2d 1 2", "1y 25 35, x 20 50, 3z 1 2",
 	       "thread: 5+b 8- 20+c 25+y 35- 40-\nmain: 10+a 30-\noverlapping: 20+x 50-\n"
 	       "thread: 1+z 2-\nthread: 1+d 2-\n");
@@ -308,7 +297,6 @@ static void names_and_pids_of_processes(void **state)
 	struct keeper *k = calloc(1, sizeof(*k));
 	struct hr_tracks *t;
 
-	(void)state;
 	for (uint32_t i = 0; i < 4; i++) {
 		headrace__process__init(&msgs[i]);
 		msgs[i].pid = i == 3 ? 101 : 100;

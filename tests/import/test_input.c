@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The input of imports: plain and gzip files, members, files that are cut. zlib is the witness. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cmocka.h>
-
 #include "import/input.h"
+#include "tests/unit.h"
 
 #define TEXT_BYTES 1000000u
 
@@ -23,7 +18,6 @@ static uint8_t text[TEXT_BYTES], back[TEXT_BYTES + 1];
 
 static int group_setup(void **state)
 {
-	(void)state;
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(path, sizeof(path), "%s/file", folder);
@@ -36,7 +30,6 @@ static int group_setup(void **state)
 
 static int group_teardown(void **state)
 {
-	(void)state;
 	unlink(path);
 	return rmdir(folder);
 }
@@ -89,7 +82,6 @@ static void test_plain(void **state)
 {
 	bool cut;
 
-	(void)state;
 	file_write("w", text, 200000);
 	for (int head = 0; head < 2; head++) {
 		assert_int_equal(file_read(777, head, &cut), 200000);
@@ -105,7 +97,6 @@ static void test_byte_order_mark(void **state)
 {
 	bool cut;
 
-	(void)state;
 	file_write("w", (const uint8_t[]){0xef, 0xbb, 0xbf}, 3);
 	assert_int_equal(file_read(777, true, &cut), 0);
 	file_write("a", text, 200000);
@@ -121,7 +112,6 @@ static void test_members(void **state)
 	size_t at = 0;
 	bool cut;
 
-	(void)state;
 	unlink(path);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++, at += sizes[i - 1])
 		member_append(at, sizes[i]);
@@ -145,7 +135,6 @@ static void test_many_small_members(void **state)
 {
 	bool cut;
 
-	(void)state;
 	unlink(path);
 	for (size_t i = 0; i < 20000; i += 10)
 		member_append(i, 10);
@@ -162,7 +151,6 @@ static void test_cut(void **state)
 	long n;
 	bool cut;
 
-	(void)state;
 	unlink(path);
 	member_append(0, 300000);
 	member_append(300000, 700000);
@@ -190,7 +178,6 @@ static void test_not_files(void **state)
 {
 	struct hr_input *in;
 
-	(void)state;
 	assert_int_equal(hr_input_open("/nonexistent", &in), -ENOENT);
 	assert_int_equal(hr_input_open(folder, &in), -EISDIR);
 	assert_int_equal(hr_input_open("/dev/zero", &in), -ESPIPE);
@@ -211,7 +198,6 @@ static void test_no_descriptor_is_left(void **state)
 	int before = free_descriptor();
 	struct hr_input *in;
 
-	(void)state;
 	assert_int_equal(hr_input_open(folder, &in), -EISDIR);
 	assert_int_equal(hr_input_open("/dev/zero", &in), -ESPIPE);
 	file_write("w", text, 10);

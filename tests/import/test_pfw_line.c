@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scanner of .pfw lines: values, blanks, escapes, and what it rejects. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "import/pfw/pfw_line.h"
+#include "tests/unit.h"
 
 /* Scans a copy with the readable bytes after it, so that sanitizers find reads beyond them. */
 static int scan(const char *text, char **copy, struct hr_pfw_line *l)
@@ -47,7 +42,6 @@ static void test_values(void **state)
 	int64_t ret;
 	char *copy;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_int_equal(scan(lines[i], &copy, &l), 0);
 		assert_value(&l, HR_PFW_NAME, "read");
@@ -67,7 +61,6 @@ static void test_nothing(void **state)
 	struct hr_pfw_line l = {0};
 	char *copy;
 
-	(void)state;
 	for (size_t i = 0; i + 1 < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_int_equal(scan(lines[i], &copy, &l), 1);
 		free(copy);
@@ -98,7 +91,6 @@ static void test_rejected(void **state)
 	struct hr_pfw_line l = {0};
 	char *copy, deep[400] = "{\"x\":";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		assert_int_equal(scan(lines[i].line, &copy, &l), lines[i].error);
 		free(copy);
@@ -113,7 +105,6 @@ static void test_escapes(void **state)
 	struct hr_pfw_line l = {0};
 	char *copy;
 
-	(void)state;
 	assert_int_equal(
 	    scan("{\"name\":\"a\\\"\\\\\\/\\n\\u0041\\u00e9\\u20ac\\ud83d\\ude00\\ud83d\","
 		 "\"cat\":\"\x01\xff\"}",
@@ -145,7 +136,6 @@ static void test_numbers(void **state)
 	uint64_t ns;
 	int64_t n;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		v.p = numbers[i].text;
 		v.n = (uint32_t)strlen(v.p);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream as a reader uses it: records, sums, losses and late names, read back from the store. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "import/internal.h"
+#include "tests/unit.h"
 
 #define T0 UINT64_C(1700000000000000000)
 

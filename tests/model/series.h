@@ -4,6 +4,7 @@
 #define HEADRACE_TESTS_MODEL_SERIES_H
 
 #include "model/samples.h"
+#include "tests/unit.h"
 
 /* Adds `repetitions` values of `function` for each of n points of one parameter. */
 static inline void series_add(struct hr_measurements *m, const double *points, size_t n,

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/extrap_file.h: both formats, what is wrong in hostile files, and written files. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "model/extrap_file.h"
+#include "tests/unit.h"
 
 #define TEXT                                                                                       \
 	"PARAMETER ranks workers\n"                                                                \
@@ -51,7 +46,6 @@ static void test_text(void **state)
 {
 	struct hr_measurements m = read_text(TEXT);
 
-	(void)state;
 	assert_int_equal(m.n_parameters, 2);
 	assert_string_equal(m.parameters[1], "workers");
 	assert_int_equal(m.n, 2);
@@ -73,7 +67,6 @@ static void test_lines(void **state)
 		      "\"callpath\": \"a->\xc3\xa9\"}\n"
 		      "{\"value\": 3, \"params\": {\"w\": 1, \"ranks\": 4}}");
 
-	(void)state;
 	assert_int_equal(m.n, 2);
 	assert_int_equal(m.series[0].n, 1);
 	assert_int_equal(m.series[0].points[0].n, 2);
@@ -90,7 +83,6 @@ static void test_nul_byte(void **state)
 	struct hr_measurements m = {0};
 	char *error;
 
-	(void)state;
 	assert_int_equal(hr_extrap_read(text, sizeof(text) - 1, &m, &error), -EBADMSG);
 	assert_string_equal(error, "line 1: a NUL byte in the text");
 	free(error);
@@ -99,7 +91,6 @@ static void test_nul_byte(void **state)
 
 static void test_bad_text(void **state)
 {
-	(void)state;
 	assert_fails(NULL, "", "no measurements in the file");
 	assert_fails(NULL, "PARAMETER p\n\n# x\n", "no measurements in the file");
 	assert_fails(NULL, "PARAMETER p\nPOINT 1\n", "line 2: no field of Extra-P: 'POINT'");
@@ -132,7 +123,6 @@ static void test_bad_text(void **state)
 
 static void test_bad_lines(void **state)
 {
-	(void)state;
 	assert_fails(NULL, "{\n", "line 1: no JSON object");
 	assert_fails(NULL, LINE "{} x\n", "line 2: no JSON object");
 	assert_fails(NULL, LINE "[1]\n", "line 2: no JSON object");
@@ -178,7 +168,6 @@ static void test_round_trip(void **state)
 	char *text = written(&m, HR_EXTRAP_TEXT, 0), *jsonl = written(&m, HR_EXTRAP_JSONL, 0);
 	char *other;
 
-	(void)state;
 	lines = read_text(jsonl);
 	other = written(&lines, HR_EXTRAP_TEXT, 0);
 	assert_string_equal(text, other);
@@ -200,7 +189,6 @@ static void test_text_cannot_hold(void **state)
 	    read_text(LINE "{\"params\": {\"p\": 2}, \"value\": 1, \"metric\": \"other\"}\n");
 	struct hr_measurements blank = read_text("{\"params\": {\"a b\": 1}, \"value\": 1}");
 
-	(void)state;
 	free(written(&m, HR_EXTRAP_TEXT, -EINVAL)); /* the metrics have different points */
 	free(written(&blank, HR_EXTRAP_TEXT, -EINVAL));
 	hr_measurements_done(&m);

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model/forecast.h: predictions, their ranges, outliers. tests/bench/model_noise.py measures more. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "model/forecast.h"
 #include "model/outliers.h"
@@ -74,7 +68,6 @@ static void test_without_noise(void **state)
 	double want = truth(&f, 128);
 	struct hr_forecast forecast;
 
-	(void)state;
 	for (unsigned repetitions = 1; repetitions <= 3; repetitions++) {
 		forecast = forecast_of(&f, repetitions, 128);
 		assert_true(fabs(forecast.value - want) < 1e-6 * want);
@@ -92,7 +85,6 @@ static void test_range_holds_truth(void **state)
 	uint64_t seed = 7;
 	unsigned held = 0, sets = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 150; i++) {
 		struct noisy f = {
 		    .power = powers[i % 5], .noise = i % 3 ? 0.03 : 0.1, .seed = seed};
@@ -119,7 +111,6 @@ static void test_forms_that_fit(void **state)
 	struct hr_forecast forecast = forecast_of(&f, 3, 128);
 	double sum = 0;
 
-	(void)state;
 	assert_true(forecast.n_equal > 1 && forecast.n_equal <= forecast.n);
 	assert_true(forecast.noise > 0.05 && forecast.noise < 0.2);
 	for (size_t i = 0; i < forecast.n; i++) {
@@ -145,7 +136,6 @@ static void test_misfit(void **state)
 	struct hr_forecast forecast;
 	double n = 0, at = 128;
 
-	(void)state;
 	series_add(&m, points, 5, 3, jagged, &n);
 	forecast = forecast_at(&m, 1, &at);
 	assert_true(forecast.misfit);
@@ -164,7 +154,6 @@ static void test_outliers(void **state)
 	unsigned found = 0;
 	double limit;
 
-	(void)state;
 	series_add(&m, points, 5, 3, noisy_value, &f);
 	assert_int_equal(hr_measurements_add(&m, "train", "read_s", at, 3 * truth(&f, 16)), 0);
 	samples = series_samples(&m, 1);
@@ -190,7 +179,6 @@ static void test_outliers_of_both_sides(void **state)
 	struct hr_model_sample s = {.values = values, .n = 5};
 	double median = hr_model_sample_median(&s);
 
-	(void)state;
 	assert_true(median == 10);
 	assert_true(hr_outlier_is(&s, median, 2, 0.5));
 	assert_true(hr_outlier_is(&s, median, 18, 0.5));
@@ -200,7 +188,6 @@ static void test_outliers_of_both_sides(void **state)
 
 static double rising(double x, void *arg)
 {
-	(void)arg;
 	return x - 10;
 }
 
@@ -210,7 +197,6 @@ static void test_both_signs(void **state)
 	struct hr_forecast forecast;
 	double at = 128;
 
-	(void)state;
 	series_add(&m, points, 5, 2, rising, NULL);
 	forecast = forecast_at(&m, 1, &at);
 	assert_true(fabs(forecast.value - 118) < 1e-3);
@@ -226,7 +212,6 @@ static void test_two_parameters(void **state)
 	double want = 3 + 0.5 * 128 * sqrt(128);
 	uint64_t seed = 11;
 
-	(void)state;
 	assert_int_equal(hr_measurements_parameter(&m, "ranks", 5, true), 0);
 	assert_int_equal(hr_measurements_parameter(&m, "workers", 7, true), 1);
 	for (unsigned i = 0; i < 75; i++) {

@@ -2,13 +2,7 @@
 /* model/search.h: what the search finds. test_extrap.py compares many more models with Extra-P. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "model/scaling.h"
 #include "model/search.h"
@@ -20,26 +14,21 @@ static const char *const names[] = {"ranks", "workers", "batch"};
 
 static double root(double x, void *arg)
 {
-	(void)arg;
 	return 5 + 0.25 * sqrt(x);
 }
 
 static double constant(double x, void *arg)
 {
-	(void)x;
-	(void)arg;
 	return 7;
 }
 
 static double inverse(double x, void *arg)
 {
-	(void)arg;
 	return 1 + 64 / x;
 }
 
 static double noise(double x, void *arg)
 {
-	(void)arg;
 	return 11 + (int)x % 3; /* 13, 12, 13, 12, 13 at `points` */
 }
 
@@ -68,7 +57,6 @@ static void assert_one(const double *at, size_t n, double (*function)(double, vo
 
 static void test_one_parameter(void **state)
 {
-	(void)state;
 	assert_one(points, 5, root, HR_SPACE_DEFAULT, "5 + 0.25 x ranks^(1/2)");
 	assert_one(points, 5, root, HR_SPACE_NO_LOGS, "5 + 0.25 x ranks^(1/2)");
 	assert_one(points, 5, constant, HR_SPACE_DEFAULT, "7");
@@ -79,7 +67,6 @@ static void test_one_parameter(void **state)
 
 static double half_log(double x, void *arg)
 {
-	(void)arg;
 	return 3 + log2(x);
 }
 
@@ -91,7 +78,6 @@ static void test_points_below_one(void **state)
 	struct hr_model_samples samples;
 	struct hr_model model;
 
-	(void)state;
 	assert_one(points, 5, half_log, HR_SPACE_DEFAULT, "3 + 1 x log2(ranks)");
 	series_add(&m, low, 5, 1, half_log, NULL);
 	samples = series_samples(&m, 1);
@@ -105,7 +91,6 @@ static void test_spaces(void **state)
 {
 	struct hr_term terms[HR_TERMS_MOST];
 
-	(void)state;
 	assert_int_equal(hr_space_terms(HR_SPACE_DEFAULT, terms), 42);
 	assert_int_equal(hr_space_terms(HR_SPACE_NO_LOGS, terms), 19);
 	assert_int_equal(hr_space_terms(HR_SPACE_NEGATIVE, terms), 84);
@@ -139,7 +124,6 @@ static double sum(double x, double y)
 
 static double first_only(double x, double y)
 {
-	(void)y;
 	return 2 + 3 * x;
 }
 
@@ -149,7 +133,6 @@ static void test_two_parameters(void **state)
 	static const char *const want[] = {"1 + 0.5 x ranks x workers^(1/2)",
 					   "1 + 0.5 x ranks + 3 x workers^(1/2)", "2 + 3 x ranks"};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct hr_measurements m = {0};
 
@@ -168,7 +151,6 @@ static void test_axes(void **state)
 	struct hr_model_samples samples;
 	size_t n = 10;
 
-	(void)state;
 	grid_add(&m, sum);
 	assert_int_equal(hr_measurements_add(&m, "train", "read_s", more, 1), 0);
 	assert_int_equal(hr_model_samples_take(&m.series[0], &m, &axes, &samples), 0);
@@ -185,7 +167,6 @@ static void test_measurements_refuse(void **state)
 	double at[HR_MODEL_PARAMETERS] = {-1};
 	struct hr_measurements m = {0};
 
-	(void)state;
 	assert_int_equal(hr_measurements_parameter(&m, "a", 1, false), -ENOENT);
 	assert_int_equal(hr_measurements_parameter(&m, "a", 1, true), 0);
 	assert_int_equal(hr_measurements_add(&m, "r", "m", at, 1), -EDOM);
@@ -206,7 +187,6 @@ static void test_solve_rank(void **state)
 	double a[] = {1, 1, 1, 1, 1, 1}, b[] = {4, 4, 4};
 	struct hr_solution s;
 
-	(void)state;
 	assert_true(hr_solve(a, b, 3, 2, 1e-15, &s));
 	assert_int_equal(s.rank, 1);
 	assert_true(fabs(s.x[0] - 2) < 1e-14 && fabs(s.x[1] - 2) < 1e-14);
@@ -217,7 +197,6 @@ static void test_scaling(void **state)
 	struct hr_scaling base = hr_scaling_at(100, 2, 100, 2, 4);
 	struct hr_scaling more = hr_scaling_at(60, 4, 100, 2, 4);
 
-	(void)state;
 	assert_true(base.speedup == 0 && base.efficiency == 100 && base.cost == 800);
 	assert_true(more.speedup == 40 && more.efficiency == 40 && more.cost == 960);
 }

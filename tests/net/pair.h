@@ -5,17 +5,13 @@
 #ifndef HEADRACE_TESTS_NET_PAIR_H
 #define HEADRACE_TESTS_NET_PAIR_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <stdbool.h>
 #include <uv.h>
 
 #include "common/frame.h"
 #include "net/conn.h"
+#include "tests/unit.h"
 
 struct kept {
 	uint8_t *frame;

@@ -24,7 +24,6 @@ static void good(const char *text, const char *host, uint16_t port, const char *
 
 static void test_good(void **state)
 {
-	(void)state;
 	good("tcp://collector-1", "collector-1", HR_WIRE_PORT, "tcp://collector-1:4747");
 	good("tcp://collector-1.example:80", "collector-1.example", 80,
 	     "tcp://collector-1.example:80");
@@ -59,7 +58,6 @@ static void test_bad(void **state)
 					  "tcp://h\n"};
 	struct hr_address a = {.port = 7};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(hr_address_parse(bad[i], &a), -EINVAL);
 	assert_int_equal(a.port, 7); /* untouched */
@@ -72,7 +70,6 @@ static void test_long(void **state)
 	char text[600] = "tcp://";
 	struct hr_address a;
 
-	(void)state;
 	memset(text + 6, 'h', 255);
 	assert_int_equal(hr_address_parse(text, &a), 0);
 	text[6 + 255] = 'h';
@@ -84,7 +81,6 @@ static void test_list(void **state)
 	struct hr_address a[2];
 	size_t n = 9;
 
-	(void)state;
 	assert_int_equal(hr_address_parse_list("tcp://one, unix:///two", a, 2, &n), 0);
 	assert_int_equal(n, 2);
 	assert_string_equal(a[0].host, "one");
@@ -117,7 +113,6 @@ static void test_resolve(void **state)
 	struct hr_address a = {.local = true};
 	size_t n = 9;
 
-	(void)state;
 	shows("tcp://10.0.0.1", "10.0.0.1:4747", false);
 	shows("tcp://127.8.8.8:5", "127.8.8.8:5", true);
 	shows("tcp://[::1]:5", "[::1]:5", true);

@@ -34,7 +34,6 @@ static void test_frames_in_odd_pieces(void **state)
 	static const size_t pieces[] = {1, 3, 17, 1000, 16384, 70000};
 	struct rig rig;
 
-	(void)state;
 	for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++) {
 		size_t total = 0;
 		uint8_t *all = malloc(1u << 20);
@@ -76,7 +75,6 @@ static void test_both_ways(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig.client.limit = rig.server.limit = 1u << 20;
 	rig_connect(&rig, NULL);
@@ -104,7 +102,6 @@ static void test_messages(void **state)
 	Headrace__Ping ping = HEADRACE__PING__INIT;
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig_connect(&rig, NULL);
 	ping.id = 77;
@@ -144,7 +141,6 @@ static void test_what_is_no_frame(void **state)
 	struct hr_frame_hdr h = {.magic = HR_FRAME_MAGIC, .length = HR_CONN_FIRST_BYTES - 15};
 	uint8_t *frame = make_frame(100, 1, 0);
 
-	(void)state;
 	bad("GET / HTTP/1.1\r\n", 16, 0, -EBADMSG);
 	bad("G", 1, 0, -EBADMSG);      /* one byte tells */
 	bad(&h, sizeof(h), 0, -E2BIG); /* nothing behind the header is waited for */
@@ -171,7 +167,6 @@ static void test_end_of_the_peer(void **state)
 	struct rig rig;
 	int fd;
 
-	(void)state;
 	for (size_t bytes = 1; bytes < 50016; bytes += 16667) {
 		begin(&rig);
 		fd = rig_raw(&rig);
@@ -201,7 +196,6 @@ static void test_a_paused_reader_holds_the_sender(void **state)
 	struct rig rig;
 	size_t waiting;
 
-	(void)state;
 	begin(&rig);
 	rig.server.limit = 1u << 20;
 	rig_connect(&rig, NULL);
@@ -227,7 +221,6 @@ static void test_a_pause_takes_effect_at_once(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig.server.pause_after = 3;
 	rig_connect(&rig, NULL);
@@ -251,7 +244,6 @@ static void test_a_frame_that_the_owner_refuses(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig.server.refuse = -EACCES;
 	rig_connect(&rig, NULL);

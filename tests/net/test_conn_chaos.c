@@ -142,13 +142,11 @@ static void rounds(const char *address, bool tls)
 
 static void test_tcp(void **state)
 {
-	(void)state;
 	rounds("tcp://127.0.0.1:0", false);
 }
 
 static void test_tls(void **state)
 {
-	(void)state;
 	rounds("tcp://127.0.0.1:0", true);
 }
 
@@ -170,7 +168,6 @@ static int begin_all(void **state)
 {
 	char command[256];
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(command, sizeof(command),
 		 HEADRACE_SOURCE
@@ -186,7 +183,6 @@ static int end_all(void **state)
 {
 	char command[64];
 
-	(void)state;
 	hr_tls_unref(server_tls);
 	hr_tls_unref(client_tls);
 	snprintf(command, sizeof(command), "rm -r %s", folder);

@@ -36,7 +36,6 @@ static void test_close_sends_what_is_queued(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig_connect(&rig, NULL);
 	send_some(rig.client.c, 30);
@@ -54,7 +53,6 @@ static void test_close_now_drops_it(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig_connect(&rig, NULL);
 	hr_conn_pause(rig.server.c, true);
@@ -76,7 +74,6 @@ static void test_close_waits_for_a_while(void **state)
 	struct rig rig;
 	uint64_t begun;
 
-	(void)state;
 	begin(&rig);
 	rig_connect(&rig, NULL);
 	hr_conn_pause(rig.server.c, true);
@@ -94,7 +91,6 @@ static void test_last_words_arrive_though_much_was_unread(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig.server.pause_after = 1;
 	rig_connect(&rig, NULL);
@@ -112,7 +108,6 @@ static void test_no_frame_after_close(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig.server.close_after = 2;
 	rig_connect(&rig, NULL);
@@ -139,7 +134,6 @@ static void test_refused_when_accepted(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	rig.listener.stream.connection_cb = refuse;
 	assert_int_equal(
@@ -186,7 +180,6 @@ static void test_nobody_there(void **state)
 	char address[64], path[200] = "unix:///";
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", rig.at.port);
 	rig_done(&rig);
@@ -223,7 +216,6 @@ static void test_no_answer(void **state)
 	int deaf = listen_deaf(&in, address), fill[4];
 	uint64_t begun;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		(void)connect(fill[i], (struct sockaddr *)&in, sizeof(in));
@@ -240,7 +232,6 @@ static void test_closed_before_it_was_there(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	for (unsigned rounds = 0; rounds < 20; rounds++) {
 		memset(&rig.client, 0, sizeof(rig.client));
@@ -261,7 +252,6 @@ static void test_by_name(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	snprintf(rig.at.host, sizeof(rig.at.host), "localhost");
 	rig_connect(&rig, NULL);
@@ -272,7 +262,6 @@ static void test_sent_before_it_was_ready(void **state)
 {
 	struct rig rig;
 
-	(void)state;
 	begin(&rig);
 	assert_int_equal(
 	    hr_conn_connect(&rig.loop, &rig.at, NULL, &end_events, &rig.client, &rig.client.c), 0);
@@ -288,7 +277,6 @@ static void test_adopted(void **state)
 	struct rig rig;
 	int fds[2];
 
-	(void)state;
 	rig_init(&rig);
 	rig.client.limit = rig.server.limit = 1u << 20;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
@@ -332,7 +320,6 @@ static void test_whose_socket(void **state)
 {
 	char folder[] = "/tmp/headrace-net-XXXXXX", path[64], address[80];
 
-	(void)state;
 	whose(ANY, NULL, geteuid());
 	whose("tcp://[::1]:0", NULL, geteuid());
 	whose("tcp://[::]:0", "127.0.0.1", geteuid()); /* comes as ::ffff:127.0.0.1 */
@@ -353,7 +340,6 @@ static void test_another_users_socket(void **state)
 	char byte;
 	int fd, go[2];
 
-	(void)state;
 	if (geteuid() != 0) {
 		printf("SKIPPED test_another_users_socket: only root can be another user\n");
 		skip();
@@ -392,7 +378,6 @@ static void test_a_socket_without_owner(void **state)
 	struct rig rig;
 	int fd;
 
-	(void)state;
 	begin(&rig);
 	fd = rig_raw(&rig);
 	hr_conn_pause(rig.server.c, true);
@@ -413,7 +398,6 @@ static void test_not_accepted(void **state)
 	int deaf = listen_deaf(&in, address), fd;
 	struct rig rig;
 
-	(void)state;
 	rig_init(&rig);
 	assert_int_equal(connect_to(&rig, address), 0);
 	RUN_UNTIL(&rig, rig.client.ready);

@@ -2,9 +2,6 @@
 /* test_metrics.c - what a Prometheus server reads, and what becomes of clients that are none */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "net/address.h"
 #include "net/http.h"
 #include "net/metrics.h"
+#include "tests/unit.h"
 
 #define GOOD	 "GET /metrics HTTP/1.1\r\nHost: n1\r\n\r\n"
 #define ROUNDS	 300000 /* of the loop, a millisecond each when nothing happens */
@@ -135,7 +131,6 @@ static void test_text(void **state)
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);
 
-	(void)state;
 	hr_metric_single(out, "a_bytes", HR_METRIC_GAUGE, "Of it.", 1099511627776.0);
 	hr_metric_value(out, "b", 0.25, "job", "a\"b\\c\n\xff", "user", "", NULL);
 	fclose(out);
@@ -168,7 +163,6 @@ static void test_judge(void **state)
 	};
 	char full[HR_HTTP_REQUEST_MOST];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(hr_metrics_status(rows[i].request, strlen(rows[i].request)),
 				 rows[i].status);
@@ -187,7 +181,6 @@ static void test_answers(void **state)
 	double start_s;
 	size_t length;
 
-	(void)state;
 	start(&rig);
 	ask(&rig, GOOD, text, sizeof(text));
 	body = strstr(text, "\r\n\r\n") + 4;
@@ -220,7 +213,6 @@ static void test_local_socket(void **state)
 	struct stat st;
 	int left = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(s.sun_path, sizeof(s.sun_path), "%s/m.sock", folder);
 	snprintf(address, sizeof(address), "unix://%s", s.sun_path);
@@ -243,7 +235,6 @@ static void test_address_in_use(void **state)
 	struct rig rig;
 	char *error = NULL;
 
-	(void)state;
 	start(&rig);
 	config.address = hr_metrics_address(rig.metrics);
 	assert_int_equal(hr_metrics_open(&rig.loop, &config, &second, &error), -EADDRINUSE);
@@ -260,7 +251,6 @@ static void test_in_pieces(void **state)
 	char text[4096];
 	int fd;
 
-	(void)state;
 	start(&rig);
 	fd = client(&rig);
 	for (size_t i = 0; i < strlen(GOOD); i++) {
@@ -280,7 +270,6 @@ static void test_half_closed(void **state)
 	struct rig rig;
 	int fd;
 
-	(void)state;
 	start(&rig);
 	rig.big = true;
 	fd = client(&rig);
@@ -297,7 +286,6 @@ static void test_gone_in_the_middle(void **state)
 	struct rig rig;
 	char text[4096];
 
-	(void)state;
 	start(&rig);
 	rig.big = true;
 	for (size_t n = 0; n <= strlen(GOOD); n++) {
@@ -326,7 +314,6 @@ static void test_long_request(void **state)
 	char text[4096];
 	int fd;
 
-	(void)state;
 	start(&rig);
 	fd = client(&rig);
 	memset(much, 'a', sizeof(much));
@@ -345,7 +332,6 @@ static void test_many_wait(void **state)
 	char text[4096];
 	unsigned sent_away = 0;
 
-	(void)state;
 	start(&rig);
 	for (size_t i = 0; i < 3 * HR_HTTP_CLIENTS; i++) {
 		fds[i] = client(&rig);
@@ -372,7 +358,6 @@ static void test_time_is_over(void **state)
 	char text[4096];
 	int fd;
 
-	(void)state;
 	start_at(&rig, "tcp://127.0.0.1:0", 20);
 	fd = client(&rig);
 	say(fd, GOOD, 10);

@@ -6,18 +6,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "net/munge_api.h"
+#include "tests/unit.h"
 
 /* The real prototypes and numbers, where the header is. */
 #if __has_include(<munge.h>)
@@ -67,7 +65,6 @@ static int begin_all(void **state)
 	char *argv[9] = {"munged", "--foreground", "--force"};
 	struct stat st;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	for (unsigned i = 0; i < 4; i++)
 		argv[3 + i] = option(files[i]);
@@ -96,7 +93,6 @@ static int end_all(void **state)
 {
 	char command[96];
 
-	(void)state;
 	kill(munged, SIGTERM);
 	waitpid(munged, NULL, 0);
 	snprintf(command, sizeof(command), "rm -r %s", folder);
@@ -108,7 +104,6 @@ static void test_whose(void **state)
 	char *credential = NULL, *error = NULL;
 	uint32_t uid = 77, gid = 77;
 
-	(void)state;
 	assert_int_equal(hr_munge_encode(socket_path, &credential, &error), 0);
 	assert_null(error);
 	assert_int_equal(strncmp(credential, "MUNGE:", 6), 0);
@@ -131,7 +126,6 @@ static void test_of_another_user(void **state)
 	int pipe_fds[2];
 	pid_t child;
 
-	(void)state;
 	if (geteuid() != 0) {
 		printf("SKIPPED test_of_another_user: only root can be another user\n");
 		skip();
@@ -173,7 +167,6 @@ static void test_not_good(void **state)
 	struct munge_ctx *ctx;
 	char *credential = NULL, *error = NULL;
 
-	(void)state;
 	refused("", -EACCES, "MUNGE: ");
 	refused("hello", -EACCES, "MUNGE: ");
 	assert_int_equal(hr_munge_encode(socket_path, &credential, &error), 0);
@@ -194,7 +187,6 @@ static void test_no_munged(void **state)
 	char *credential, *error = NULL;
 	uint32_t uid, gid;
 
-	(void)state;
 	assert_int_equal(hr_munge_encode("/nonexistent/munge", &credential, &error), -ECONNREFUSED);
 	assert_non_null(strstr(error, "munged does not answer"));
 	assert_non_null(strstr(error, "/nonexistent/munge"));
@@ -209,7 +201,6 @@ static void test_no_library(void **state)
 {
 	char *error = NULL;
 
-	(void)state;
 	assert_int_equal(hr_munge_load("libmunge-of-nobody.so.2", &error), -ENOENT);
 	assert_non_null(strstr(error, "libmunge-of-nobody.so.2"));
 	free(error);

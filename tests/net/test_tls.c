@@ -29,7 +29,6 @@ static void make_ca(const char *arguments)
 
 static int begin_all(void **state)
 {
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	make_ca("ca --collector localhost,127.0.0.1,::1,second --collector elsewhere,10.9.9.9 "
 		"--node n1 --user alice");
@@ -41,7 +40,6 @@ static int end_all(void **state)
 {
 	char command[128];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command);
 }
@@ -103,7 +101,6 @@ static void test_frames_and_names(void **state)
 	struct hr_conn_peer peer;
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	rig_connect(&b.rig, b.client);
 	hr_conn_peer(b.rig.server.c, &peer);
@@ -134,7 +131,6 @@ static void test_pause(void **state)
 {
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	b.rig.server.pause_after = 3;
 	rig_connect(&b.rig, b.client);
@@ -155,7 +151,6 @@ static void test_close_sends_what_is_queued(void **state)
 {
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	assert_int_equal(hr_conn_connect(&b.rig.loop, &b.rig.at, b.client, &end_events,
 					 &b.rig.client, &b.rig.client.c),
@@ -175,7 +170,6 @@ static void test_end_without_goodbye(void **state)
 {
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	rig_connect(&b.rig, b.client);
 	send_some(b.rig.client.c, 1, 1000);
@@ -213,7 +207,6 @@ static void test_refused_when_accepted(void **state)
 {
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	b.rig.listener.stream.connection_cb = refuse;
 	assert_int_equal(hr_conn_connect(&b.rig.loop, &b.rig.at, b.client, &end_events,
@@ -230,7 +223,6 @@ static void test_renewed(void **state)
 {
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	rig_connect(&b.rig, b.client);
 	hr_tls_unref(b.rig.tls);
@@ -272,7 +264,6 @@ static void no_match(struct hr_tls *server, struct hr_tls *client, const char *h
 
 static void test_other_hosts(void **state)
 {
-	(void)state;
 	no_match(good("ca", "collector/elsewhere", true), good("ca", "node/n1", false), "localhost",
 		 "the certificate of elsewhere is for elsewhere, 10.9.9.9, not for localhost",
 		 "refuses the certificate");
@@ -300,7 +291,6 @@ static struct hr_tls *trusting(const char *ours, const char *who, const char *th
 
 static void test_other_authorities(void **state)
 {
-	(void)state;
 	no_match(good("other", "collector/localhost", true),
 		 trusting("other", "node/n1", "ca", false), "localhost",
 		 "the certificate of localhost is signed by", "refuses the certificate");
@@ -375,7 +365,6 @@ static void test_ambiguous_names(void **state)
 	struct hr_conn_peer peer;
 	struct both b;
 
-	(void)state;
 	make_changed("node/n1", "node/names", add_name);
 	begin(&b, "collector/localhost", "node/names");
 	rig_connect(&b.rig, b.client);
@@ -410,7 +399,6 @@ static void test_files(void **state)
 	char path[128], to[128];
 	FILE *f;
 
-	(void)state;
 	bad_files("node/nobody", -ENOENT, "cannot read the certificate ");
 	make_changed("node/n1", "node/old", expire);
 	bad_files("node/old", -EKEYEXPIRED, "node/old.pem expired on 2021-01-02");
@@ -443,7 +431,6 @@ static void test_one_side_is_plain(void **state)
 	struct rig rig;
 	int fd;
 
-	(void)state;
 	no_match(NULL, good("ca", "node/n1", false), "localhost", "the other side does not use TLS",
 		 "");
 	begin(&b, "collector/localhost", "node/n1");
@@ -474,7 +461,6 @@ static void test_no_handshake(void **state)
 {
 	struct both b;
 
-	(void)state;
 	begin(&b, "collector/localhost", "node/n1");
 	hr_conn_setup_ms = 200;
 	assert_int_equal(hr_conn_connect(&b.rig.loop, &b.rig.at, NULL, &end_events, &b.rig.client,
@@ -504,7 +490,6 @@ static void test_sessions_by_the_byte(void **state)
 	struct hr_tls_session *s, *c;
 	uint8_t buf[64];
 
-	(void)state;
 	assert_int_equal(hr_tls_session_new(server, NULL, &s), 0);
 	assert_int_equal(hr_tls_session_new(client, "::1", &c), 0);
 	for (unsigned i = 0; i < 4; i++) {
@@ -544,7 +529,6 @@ static void test_older_tls(void **state)
 	int n;
 	SSL *ssl;
 
-	(void)state;
 	SSL_CTX_set_max_proto_version(ctx, TLS1_2_VERSION);
 	ssl = SSL_new(ctx);
 	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));

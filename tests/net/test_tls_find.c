@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "tests/unit.h"
 
 static const char *const names[] = {"cert.pem", "key.pem", "ca.pem"};
 static const char *const variables[] = {"HEADRACE_TLS_CERT", "HEADRACE_TLS_KEY", "HEADRACE_TLS_CA"};
@@ -86,7 +85,6 @@ static void assert_refused(const struct hr_tls_files *flags, int result, const c
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(folder + sizeof(folder) - 7, "XXXXXX");
 	set_variables(NULL, NULL, NULL);
 	if (!mkdtemp(folder) || chdir(folder) < 0)
@@ -99,7 +97,6 @@ static int teardown(void **state)
 {
 	char command[64];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	return system(command); // NOLINT(cert-env33-c,concurrency-mt-unsafe)
 }
@@ -109,7 +106,6 @@ static void test_order(void **state)
 	const struct hr_tls_files flags = {"flags/cert.pem", "flags/key.pem", "flags/ca.pem"};
 	char xdg[64];
 
-	(void)state;
 	assert_found(&no_flags, NULL);
 	write_files(".config/headrace/tls", 3);
 	assert_found(&no_flags, ".config/headrace/tls/cert.pem");
@@ -130,7 +126,6 @@ static void test_plain(void **state)
 {
 	const struct hr_tls_files plain = {.cert = ""};
 
-	(void)state;
 	write_files(".config/headrace/tls", 3);
 	assert_found(&plain, NULL);
 	set_variables(NULL, "", "");
@@ -143,7 +138,6 @@ static void test_mistakes(void **state)
 {
 	const struct hr_tls_files half = {.ca = "env/ca.pem"};
 
-	(void)state;
 	write_files(".config/headrace/tls", 1);
 	assert_refused(&no_flags, -EINVAL, "headrace/tls/cert.pem, but not ");
 	write_files("env", 3);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/query/busy_store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/store/build.h"
+#include "tests/unit.h"
 
 #define BOOT_NS UINT64_C(5000000000)
 #define REAL_NS UINT64_C(1700000000000000000)

@@ -2,16 +2,14 @@
 #include "tests/query/fixture.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/fnv.h"
 #include "query/named.h"
 #include "query/duckdb/output.h"
 #include "tests/store/build.h"
+#include "tests/unit.h"
 
 void fixture_open_job(struct fixture *f, const char *store, const char *job,
 		      const struct hr_query_options *options)

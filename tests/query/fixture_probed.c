@@ -2,13 +2,11 @@
 /* The store of which probes tell; tests/query/test_coverage.c holds the same numbers. */
 #include "tests/query/fixture_frames.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "common/cause.h"
 #include "common/ops.h"
+#include "tests/unit.h"
 
 /* What the kernel saw, and beside it file records: of the shim, and of what probes recorded. */
 static const struct {

@@ -6,11 +6,10 @@
 #include "tests/query/fixture_frames.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit.h"
 
 void fixture__open(struct fixture__stream *s, const char *store, const struct hr_stream_id *id)
 {

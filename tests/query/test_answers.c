@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_answers.c - what SQL says about the small store is what fixture_store.c wrote */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define EXPECT(sql, expected) fixture_expect(&fix, sql, expected)
 #define N1		      " WHERE job = '7' AND node = 'n1' "
 
 static void events_say_who(void **state)
 {
-	(void)state;
 	EXPECT("SELECT cluster, job, attempt, node, proc, pid, rank, local_rank, worker, loader, "
 	       "loader_worker, tid, count(*) FROM events GROUP BY ALL ORDER BY node, proc",
 	       "c,7,2,n1,1,100,0,0,,,,100,4\n"
@@ -24,7 +21,6 @@ static void events_say_who(void **state)
 
 static void events_say_what(void **state)
 {
-	(void)state;
 	EXPECT("SELECT op, api, class, scope, fd, file_offset, asked, bytes, ret, errno, flags, "
 	       "source FROM events" N1 "ORDER BY start_ns",
 	       "open64,posix,open,data,5,,,,5,,524288,shim\n"
@@ -41,7 +37,6 @@ static void events_say_what(void **state)
 
 static void events_say_when(void **state)
 {
-	(void)state;
 	EXPECT("SELECT start_ns, end_ns, dur_ns FROM events" N1 "ORDER BY start_ns LIMIT 2",
 	       "1700000000000000000,1700000000000000100,100\n"
 	       "1700000000000001000,1700000000000001100,100\n");
@@ -49,7 +44,6 @@ static void events_say_when(void **state)
 
 static void events_say_where(void **state)
 {
-	(void)state;
 	EXPECT("SELECT path, path2, mount, fs_type, base, pattern FROM events" N1
 	       "AND op IN ('write', 'rename', 'fread') ORDER BY start_ns",
 	       "/scratch/ckpt/model-10.pt,,/scratch,xfs,model-10.pt,model.pt\n"
@@ -65,7 +59,6 @@ static void events_say_where(void **state)
 
 static void one_file_is_found(void **state)
 {
-	(void)state;
 	EXPECT("SELECT op, errno FROM events" N1
 	       "AND path = '/data/odd\\x0A\\xFF\\\\1' ORDER BY start_ns",
 	       "open64,2\nread,\n");
@@ -77,7 +70,6 @@ static void counting_needs_no_column(void **state)
 {
 	struct hr_query_scan scan;
 
-	(void)state;
 	EXPECT("SELECT count(*) FROM events", "15\n");
 	hr_query_scan(fix.q, &scan);
 	assert_int_equal(scan.batches_read, 3);
@@ -87,7 +79,6 @@ static void counting_needs_no_column(void **state)
 
 static void rollups_add_up(void **state)
 {
-	(void)state;
 	EXPECT("SELECT job, node, proc, rank, op, api, class, scope, mount, fs_type, "
 	       "window_start_ns, count, bytes, errors, dur_ns, max_dur_ns FROM rollups",
 	       "7,n1,1,0,read,posix,read,data,/data,lustre,1700000000000000000,7,800,2,1050,800\n");
@@ -98,7 +89,6 @@ static void rollups_add_up(void **state)
 
 static void file_records_add_up(void **state)
 {
-	(void)state;
 	EXPECT("SELECT path, api, opens, reads, writes, bytes_read, read_ns, max_read_ns, "
 	       "first_ns, last_ns, seq_reads, read_size_hist[13], "
 	       "list_sum(write_size_hist::UBIGINT[]) FROM file_records",
@@ -110,7 +100,6 @@ static void file_records_add_up(void **state)
 
 static void files_are_listed(void **state)
 {
-	(void)state;
 	EXPECT("SELECT job, node, path, mount, fs_type, first_ns, last_ns FROM files "
 	       "WHERE mount = '/data' ORDER BY node, path",
 	       "7,n1,/data/odd\\x0A\\xFF\\\\1,/data,lustre,,\n"
@@ -123,7 +112,6 @@ static void files_are_listed(void **state)
 
 static void processes_are_listed(void **state)
 {
-	(void)state;
 	EXPECT("SELECT proc, pid, ppid, rank, worker, exe, cmdline, exec_of, start_ns, end_ns, "
 	       "exit FROM processes" N1 "ORDER BY proc",
 	       "1,100,99,0,,/usr/bin/python3,python3 train.py,,1700000000000000000,,\n"
@@ -136,7 +124,6 @@ static void processes_are_listed(void **state)
 
 static void jobs_are_put_together(void **state)
 {
-	(void)state;
 	EXPECT("SELECT job, attempt, node, uid, \"user\", name, state, start_ns, end_ns, nodes, "
 	       "ranks_seen, ranks_expected FROM jobs ORDER BY job",
 	       "7,2,,1000,ada,train,killed,1700000000000000000,1700000003000000000,2,2,4\n"
@@ -151,7 +138,6 @@ static void jobs_are_put_together(void **state)
 
 static void losses_add_up(void **state)
 {
-	(void)state;
 	EXPECT("SELECT job, node, proc, pid, rank, worker, reason, op, count, bytes, dur_ns "
 	       "FROM losses",
 	       "7,n1,2,101,0,3,ring_full,read,11,110,0\n");
@@ -159,7 +145,6 @@ static void losses_add_up(void **state)
 
 static void regions_say_what_was_done(void **state)
 {
-	(void)state;
 	EXPECT(
 	    "SELECT job, node, proc, pid, rank, worker, tid, kind, domain, category, name, depth, "
 	    "open, count, args, start_ns - 1700000000000000000, dur_ns, step, epoch "
@@ -177,7 +162,6 @@ static void regions_say_what_was_done(void **state)
 
 static void tables_join(void **state)
 {
-	(void)state;
 	EXPECT("SELECT e.op, p.exit, count(*) FROM events e JOIN processes p USING (cluster, job, "
 	       "attempt, node, proc) WHERE e.worker = 3 GROUP BY ALL ORDER BY ALL",
 	       "fread,SIGKILL,1\nread,SIGKILL,1\nwrite,SIGKILL,4\n");

@@ -5,12 +5,9 @@
 #include <errno.h>
 #include <glob.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/intervals/busy.h"
 #include "query/named.h"
@@ -18,6 +15,7 @@
 #include "tests/query/busy_store.h"
 #include "tests/query/fixture.h"
 #include "tests/seeds.h"
+#include "tests/unit.h"
 
 #define THREADS 4u
 
@@ -115,7 +113,6 @@ static void operations_that_overlap_in_every_way(void **state)
 {
 	const struct hr_query_options options[] = {{.threads = 1}, {.threads = 3}};
 
-	(void)state;
 	for (unsigned seed = 1; seed <= test_seeds(6); seed++) {
 		char *store = busy_store_make(seed, false), what[32];
 		struct fixture f;
@@ -152,7 +149,6 @@ static void a_large_job(void **state)
 	struct hr_we_totals totals = {0};
 	struct fixture f;
 
-	(void)state;
 	assert_non_null(mkdtemp(store));
 	assert_int_equal(hr_we_store(&job, store, &totals), 0);
 	hr_we_totals_done(&totals);
@@ -195,7 +191,6 @@ static void a_damaged_batch_is_noted_and_left_out(void **state)
 	const char *first;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	hr_catalog_streams(f.catalog, &s);
 	batch = s->frames[s->batches[s->n_batches / 2].frame];
@@ -220,7 +215,6 @@ static void a_header_that_lies_is_damage(void **state)
 	const char *first;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	is = ask_busy(&f, "", "", "all");
 	assert_int_equal(hr_query_damaged(f.q, &first), 1);
@@ -358,7 +352,6 @@ static void one_of_many_threads_has_the_rows(void **state)
 	uint64_t busy_ns[2] = {0};
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	for (unsigned round = 0; round < 20; round++) {
 		const struct hr_busy_row *rows;

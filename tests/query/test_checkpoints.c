@@ -3,15 +3,13 @@
  * test_checkpoints.c - one row for each save as the user sees it: its number, name, path, files and bytes
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 #define MS  UINT64_C(1000000)
 #define KIB 1024
@@ -204,14 +202,12 @@ static void expect_all_saves(struct answer r)
 
 static void a_row_for_each_save(void **state)
 {
-	(void)state;
 	expect_all_saves(answer_ask("checkpoints", NULL, NULL, NULL));
 }
 
 /* The query divides time into slots of this length. The loop resumes 30 ms after the first save, in the next slot. */
 static void the_loop_resumes_in_another_time_slot(void **state)
 {
-	(void)state;
 	expect_all_saves(answer_ask("checkpoints", "gap=0.045", NULL, NULL));
 }
 
@@ -219,7 +215,6 @@ static void saves_of_one_name(void **state)
 {
 	struct answer r = answer_ask("checkpoints", "name=Plugin.save", NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_text(&r, "checkpoint", "1");
 	answer_text(&r, "path", "/out/background.pt");

@@ -5,17 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "query/ask.h"
 #include "query/notes.h"
 #include "store/stream_state.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -54,7 +52,6 @@ static unsigned n_said;
 
 static void remember(void *self, const char *text)
 {
-	(void)self;
 	snprintf(said[n_said++ % 16], sizeof(said[0]), "%s", text);
 }
 

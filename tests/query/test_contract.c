@@ -2,15 +2,15 @@
 /*
  * test_contract.c - DuckDB has each column of tables.def, and no name needs quotes
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/tables/internal.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
 
 static const char *const types[] = {
     [HR_SQL_BIGINT] = "BIGINT",
@@ -54,7 +54,6 @@ static void check_columns(enum hr_sql_table_id table, bool hidden)
 
 static void tables_have_the_columns_of_tables_def(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < HR_TABLE_END; i++) {
 		check_columns(i, false);
 		check_columns(i, true);
@@ -67,7 +66,6 @@ static void tables_are_all_there_is(void **state)
 {
 	char count[16];
 
-	(void)state;
 	snprintf(count, sizeof(count), "%u\n", (unsigned)HR_TABLE_END);
 	fixture_expect(&fix, "SELECT count(*) FROM duckdb_views() WHERE NOT internal", count);
 }
@@ -75,7 +73,6 @@ static void tables_are_all_there_is(void **state)
 /* A column whose name is a reserved word could only be asked for in quotes. */
 static void no_name_needs_quotes(void **state)
 {
-	(void)state;
 	fixture_expect(
 	    &fix,
 	    "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND "

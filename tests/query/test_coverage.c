@@ -3,16 +3,14 @@
  * test_coverage.c - what the kernel saw against what was recorded: the table, the named query, its notes. The numbers are those
  * of kernel_rows and recorded in fixture_probed.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/notes.h"
 #include "common/unseen.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define HEADER                                                                                     \
 	"path,kernel_count,kernel_bytes,shim_count,shim_bytes,bpf_count,bpf_bytes,missing_count,"  \
@@ -37,7 +35,6 @@ static void expect(char *a, char *b, const char *expected)
 
 static void the_table_adds_up(void **state)
 {
-	(void)state;
 	fixture_expect(&fix,
 		       "SELECT proc, rank, path, mount, fs_type, scope, op, api, class, cause, "
 		       "count, bytes, errors, dur_ns FROM kernel_records WHERE proc = 1 AND "
@@ -60,7 +57,6 @@ static void the_table_adds_up(void **state)
 
 static void files_worst_first(void **state)
 {
-	(void)state;
 	expect(
 	    NULL, NULL,
 	    HEADER
@@ -85,7 +81,6 @@ static void files_worst_first(void **state)
 
 static void processes_and_jobs(void **state)
 {
-	(void)state;
 	expect("by=process", NULL,
 	       HEADER
 	       ",32,14778,0,0,23,14288,9,490,0,71.87,0,"
@@ -107,7 +102,6 @@ static void bytes_of_mappings_are_those_of_files(void **state)
 {
 	char *text = fixture_named(&fix, "files", "by=bytes", "top=1", NULL);
 
-	(void)state;
 	assert_non_null(strstr(text, "\n/scratch/ckpt/model-20.pt,"));
 	assert_non_null(strstr(text, ",12288,")); /* bytes_mapped: three pages */
 	free(text);
@@ -118,7 +112,6 @@ static unsigned n_said;
 
 static void remember(void *self, const char *text)
 {
-	(void)self;
 	snprintf(said[n_said++ % 2], sizeof(said[0]), "%s", text);
 }
 
@@ -159,7 +152,6 @@ static void libraries_are_those_of_the_daemon(void **state)
 	int n = (int)(strchr(sql, ')') - sql);
 	char *ask, path[128];
 
-	(void)state;
 	n += (int)strcspn(sql + n, "'"); /* the pattern has a bracket of its own */
 	for (const char *const *name = hr_unseen_names; *name; name++) {
 		snprintf(path, sizeof(path), "/opt/x/%sso.1.so", *name);
@@ -183,7 +175,6 @@ static void without_probes_there_is_no_answer(void **state)
 	char *store = fixture_make_runs(), *text;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	text = fixture_named(&f, "coverage", NULL, NULL, NULL);
 	assert_string_equal(text, HEADER);

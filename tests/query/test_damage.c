@@ -4,15 +4,13 @@
  */
 #include <errno.h>
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/tables/internal.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 /* Ways to a file's name, each by itself. */
 static const char *const by_name[] = {

@@ -3,21 +3,18 @@
  * test_during.c - hr_during(): each region of a job has the I/O that lies in it, by the lists that the store was made from
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture.h"
 #include "tests/query/train_store.h"
+#include "tests/unit.h"
 
 static struct train *job;
 
 static int setup(void **state)
 {
-	(void)state;
 	job = train_new();
 	fixture_open(&fix, job->store, NULL);
 	return 0;
@@ -25,7 +22,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	fixture_close(&fix);
 	train_free(job);
 	return 0;
@@ -56,7 +52,6 @@ static void each_region_has_its_io(void **state)
 	     *line;
 	size_t n = 0;
 
-	(void)state;
 	for (line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n"), n++) {
 		unsigned long long v[8];
 		const struct hr_region *g;
@@ -89,7 +84,6 @@ static void one_rank_alone(void **state)
 	    "hr_busy(by := 'proc, rank, worker, class'%s)",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < 2 * sizeof(functions) / sizeof(functions[0]); i++) {
 		char one[128], all[128], sql[800], rank[32];
 

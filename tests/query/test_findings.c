@@ -7,16 +7,14 @@
  * program prints now: query_findings_test print > tests/query/findings.txt
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "tests/query/loader_job.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 static FILE *printed;	 /* what the queries answer about each job */
 static const char *says; /* what the text of the diagnosis contains; NULL: not examined */
@@ -284,7 +282,6 @@ static struct sample computes(unsigned pass, unsigned i, unsigned worker, unsign
 
 static void files_and_mounts(void **state)
 {
-	(void)state;
 	loader_job_usual();
 	expect(quick_sample, 40, 2, "nothing,,,\n");
 	expect(latency, 40, 5, "slow_reads,/data/set/,/data,\n"); /* each pass reads all again */
@@ -305,7 +302,6 @@ static void files_and_mounts(void **state)
 
 static void ways_to_read(void **state)
 {
-	(void)state;
 	expect(again, 2, 2, "rereads,/data/set/,/data,\n");
 	expect(reopened, 40, 2, "reopens,/data/set/,/data,\n");
 	says = "to open one takes 12.0 ms, to read it 5.00 ms";
@@ -317,7 +313,6 @@ static void ways_to_read(void **state)
 
 static void workers(void **state)
 {
-	(void)state;
 	says = "where:   worker 1 of 2, counted from 0: __getitem__";
 	expect(one_worker, 40, 2, "slow_worker,,,1\n");
 	plan.step_ns = 8 * MS;
@@ -364,7 +359,6 @@ static struct sample mapped(unsigned pass, unsigned i, unsigned worker, unsigned
 
 static void cores(void **state)
 {
-	(void)state;
 	plan.cpus = 1;
 	expect(computes, 40, 2, "few_cores,,,\n");
 	plan.cpus = 2;
@@ -382,7 +376,6 @@ static void cores(void **state)
 
 static void the_training_thread(void **state)
 {
-	(void)state;
 	plan.start_ns = 300 * MS;
 	expect(quick_sample, 40, 2, "worker_start,,,\n");
 	plan.start_ns = 300 * MS;
@@ -416,7 +409,6 @@ static void the_training_thread(void **state)
 
 static void steps_without_a_loader(void **state)
 {
-	(void)state;
 	plan.epoch = true;
 	expect(quick_sample, 1, 0, "own_mapped_files,,,\n");
 }
@@ -425,7 +417,6 @@ static char *text;
 
 static void all_texts_and_numbers(void **state)
 {
-	(void)state;
 	fflush(printed);
 	fixture_same(HR_FINDINGS, text);
 }
@@ -446,7 +437,6 @@ int main(int argc, char **argv)
 	size_t bytes;
 	int failed;
 
-	(void)argv;
 	if (prints) /* what cmocka prints goes elsewhere */
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	printed = open_memstream(&text, &bytes);

@@ -5,17 +5,15 @@
  * The same job twice: in batches large enough for rows to be grouped, and in batches that are too small
  * for it, read whole.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "query/tables/groups.h"
 #include "tests/bench/generate.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define EVENTS 160000u
 #define SMALL  (HR_GROUPS_MIN_ROWS - 100)
@@ -60,7 +58,6 @@ static const char *const questions[] = {
 
 static void grouping_changes_no_answer(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
 		char *is = fixture_ask(&grouped, questions[i]);
 
@@ -74,7 +71,6 @@ static void groups_are_whole_and_in_order(void **state)
 	struct hr_groups *g = hr__groups_new();
 	uint32_t keys[4 * HR_GROUPS_MIN_ROWS], n = sizeof(keys) / sizeof(keys[0]);
 
-	(void)state;
 	assert_non_null(g);
 	for (uint32_t k = 0; k < n; k++) {
 		g->unordered[k] = 2 * k;
@@ -103,7 +99,6 @@ static void one_group_keeps_the_order(void **state)
 	struct hr_groups *g = hr__groups_new();
 	uint32_t keys[4 * HR_GROUPS_MIN_ROWS] = {0}, n = sizeof(keys) / sizeof(keys[0]);
 
-	(void)state;
 	assert_non_null(g);
 	for (uint32_t k = 0; k < n; k++)
 		g->unordered[k] = k;
@@ -123,7 +118,6 @@ static void few_rows_are_one_group(void **state)
 	static const uint32_t counts[] = {1, HR_GROUPS_MAX + 1, HR_GROUPS_MIN_ROWS - 1};
 	uint32_t keys[HR_GROUPS_MIN_ROWS];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		struct hr_groups *g = hr__groups_new();
 		uint32_t n = counts[i];
@@ -144,7 +138,6 @@ static void nothing_makes_no_group(void **state)
 {
 	struct hr_groups *g = hr__groups_new();
 
-	(void)state;
 	assert_non_null(g);
 	hr__groups_start(g, 0, HR_GROUPS_MAX);
 	assert_true(hr__groups_refine(g, g->unordered));
@@ -159,7 +152,6 @@ static void each_value_stays_once_in_each_group(void **state)
 	uint32_t keys[2 * HR_GROUPS_MIN_ROWS], values[2 * HR_GROUPS_MIN_ROWS];
 	uint32_t n = sizeof(keys) / sizeof(keys[0]);
 
-	(void)state;
 	assert_non_null(g);
 	for (uint32_t k = 0; k < n; k++) {
 		g->unordered[k] = k;
@@ -200,7 +192,6 @@ static int setup(void **state)
 {
 	struct hr_query_options whole = {.threads = 2, .no_prune = true};
 
-	(void)state;
 	stores[0] = make(HR_GEN_BATCH);
 	stores[1] = make(SMALL);
 	fixture_open(&grouped, stores[0], NULL);
@@ -210,7 +201,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	fixture_close(&grouped);
 	fixture_close(&plain);
 	build_remove(stores[0]);

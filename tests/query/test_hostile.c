@@ -4,18 +4,16 @@
  * it take more memory than the frames are worth, and no text in one steers the operator's terminal
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <cmocka.h>
 
 #include "query/tables/internal.h"
 #include "query/notes.h"
 #include "tests/query/fixture_frames.h"
 #include "tests/seeds.h"
+#include "tests/unit.h"
 
 #define SEEDS 40u
 /* of address space beyond what the test has at its start */
@@ -72,7 +70,6 @@ static void any_file_id_has_its_name(void **state)
 	struct fixture__stream s;
 	struct fixture f;
 
-	(void)state;
 	fixture__open_stream(&s, store, "7", "n1");
 	fixture__send_processes(&s, 0);
 	send_names(&s);
@@ -233,7 +230,6 @@ static void ask(struct fixture *f, const char *sql)
 
 static void check_note(void *self, const char *text)
 {
-	(void)self;
 	assert_null(strpbrk(text, "\x1b\n"));
 }
 
@@ -262,7 +258,6 @@ static void any_number_is_survived(void **state)
 {
 	char *(*const makers[])(void) = {fixture_make, fixture_make_probed};
 
-	(void)state;
 	for (size_t m = 0; m < 2; m++) {
 		char *whole = makers[m](), *error;
 		const struct hr_stream *streams;

@@ -2,15 +2,13 @@
 /*
  * test_loaders.c - input-wait by loader: a rank that trains on one loader and validates on another, and waits that got no batch
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 #define MS UINT64_C(1000000)
 
@@ -115,7 +113,6 @@ static void each_loader_has_its_row(void **state)
 {
 	struct answer r = answer_ask("input-wait", "by=loader", NULL, NULL);
 
-	(void)state;
 	/* The pause between its passes, in which the other loader was asked, is not its time. */
 	assert_true(answer_next(&r));
 	is_row(&r, "0", "0", 8, 40 + 5 + 40 + 50, 85 + 130);
@@ -145,7 +142,6 @@ static void a_rank_has_both(void **state)
 {
 	struct answer r = answer_ask("input-wait", "rank=0", NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	is_row(&r, "0", "", 10, 145, 215 + 22);
 	answer_ns(&r, "median_s", 10 * MS);

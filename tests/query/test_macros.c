@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_macros.c - macros of queries (query/macros.sql) that need no store */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 /* The macros print the numbers of tests/common/numbers.txt as common/text.h does. */
 static void macros_print_numbers(void **state)
@@ -15,7 +13,6 @@ static void macros_print_numbers(void **state)
 	char line[256], what[16], value[24], text[32];
 	unsigned n = 0;
 
-	(void)state;
 	assert_non_null(in);
 	while (fgets(line, sizeof(line), in)) {
 		char *sql, *want;
@@ -37,7 +34,6 @@ static void macros_print_numbers(void **state)
 /* Also the args of programs, which may be anything, are asked for the number of a loader. */
 static void args_of_loaders_are_found(void **state)
 {
-	(void)state;
 	fixture_expect(&fix,
 		       "SELECT hr_of_loader('{\"workers\": 0, \"loader\": 3}'), "
 		       "hr_of_loader('{\"loader\":0}'), hr_of_loader('{\"loader\":null}'), "

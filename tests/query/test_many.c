@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_many.c - streams of many jobs: rows share chunks, and each stream counts for its own job */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/bench/many_jobs.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
 
 #define FEW 1000u
 
@@ -23,7 +23,6 @@ static char *make_empty(void)
 
 static int count_chunk(void *self, duckdb_data_chunk chunk)
 {
-	(void)chunk;
 	++*(unsigned *)self;
 	return 0;
 }
@@ -36,7 +35,6 @@ static void rows_of_many_streams_share_a_chunk(void **state)
 	const struct hr_query_sink sink = {.chunk = count_chunk, .self = &chunks};
 	struct fixture f;
 
-	(void)state;
 	hr_many_jobs(store, 1, FEW);
 	fixture_open(&f, store, &(const struct hr_query_options){.threads = 1});
 	assert_int_equal(
@@ -55,7 +53,6 @@ static void streams_are_counted_for_their_own_job(void **state)
 	char *store = fixture_make_runs();
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	fixture_expect(&f, "SELECT cluster, attempt, nodes FROM jobs ORDER BY ALL",
 		       "c,0,1\nc,1,1\nd,0,1\n");

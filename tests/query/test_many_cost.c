@@ -5,17 +5,15 @@
  * A measurement (hr_precise). If the cost were above the bound, each round would be within it with
  * a probability of less than one half, so MOST of ROUNDS would be with less than 2 %.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "common/now.h"
 #include "tests/bench/many_jobs.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define FEW    1000u
 #define TIMES  5u /* as many jobs in the other store */
@@ -55,7 +53,6 @@ static void five_times_the_jobs_cost_five_times_the_time(void **state)
 	char *few = make(FEW), *many = make(TIMES * FEW);
 	unsigned within = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint64_t one = cost_ns(few, FEW), other = cost_ns(many, TIMES * FEW);
 

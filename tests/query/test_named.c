@@ -5,19 +5,17 @@
  */
 #include <errno.h>
 #include <fnmatch.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "query/named.h"
 #include "query/notes.h"
 #include "query/duckdb/output.h"
 #include "tests/query/fixture.h"
 #include "tests/query/fixture_frames.h"
+#include "tests/unit.h"
 
 static char *ask(const char *name, char *a, char *b, char *c)
 {
@@ -35,7 +33,6 @@ static void expect(const char *name, char *a, char *b, char *c, const char *expe
 
 static void answers_are_right(void **state)
 {
-	(void)state;
 	expect("summary", NULL, NULL, NULL,
 	       "what,time_s,ops,bytes,io_bytes_per_s,run_bytes_per_s,small_percent,errors,state,"
 	       "job,attempt\n"
@@ -97,7 +94,6 @@ static void answers_are_right(void **state)
 /* Rank 0: operations of 100 ns that never overlap; rank 2 has one at the same time as another. */
 static void union_of_intervals(void **state)
 {
-	(void)state;
 	expect("io-time", "scope=all", NULL, NULL,
 	       "rank,io_s,sum_s,span_s,ops,job,attempt\n0,0.0000008,0.0000008,0.0000041,8,7,2\n"
 	       "2,0.0000005,0.0000005,0.0000026,5,7,2\n,0.0000002,0.0000002,0.0000011,2,7,2\n");
@@ -126,7 +122,6 @@ static void checkpoints_are_found(void **state)
 	char *store = fixture_make_runs(), *text;
 	struct fixture f;
 
-	(void)state;
 	expect("checkpoints", NULL, NULL, NULL, named);
 	expect("checkpoints", "name=save", NULL, NULL, named);
 	expect("checkpoints", "name=nosuch", NULL, NULL, HEADER);
@@ -197,7 +192,6 @@ static void runs_stay_apart(void **state)
 	char *store = fixture_make_runs();
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *text = fixture_named(&f, cases[i].name, NULL, NULL, NULL);
@@ -213,7 +207,6 @@ static void runs_stay_apart(void **state)
 
 static void all_run_and_are_documented(void **state)
 {
-	(void)state;
 	for (const struct hr_named *q = hr_named_list; q->name != NULL; q++) {
 		const char *about;
 		char *word = strcmp(q->name, "file") == 0 ? (char[]){"/x"} : NULL;
@@ -262,7 +255,6 @@ static void wrong_arguments_are_refused(void **state)
 	struct hr_named_args args;
 	char *missing = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		char *words[] = {(char *)wrong[i]}, *error = NULL;
 
@@ -306,7 +298,6 @@ static void wrong_arguments_are_refused(void **state)
 /* Arguments are values, whatever they look like. */
 static void arguments_are_not_pasted(void **state)
 {
-	(void)state;
 	expect("ops", "mount=x' OR 1=1 --", NULL, NULL,
 	       "op,ops,time_s,mean_s,max_s,bytes,errors,class,api\n");
 }
@@ -327,7 +318,6 @@ static void relative_paths_are_of_this_folder(void **state)
 	struct hr_named_args args;
 	char *error = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *words[] = {(char *)cases[i][1]};
 
@@ -347,7 +337,6 @@ static void the_last_labels_count(void **state)
 	struct fixture__stream s;
 	struct fixture f;
 
-	(void)state;
 	fixture__open_stream(&s, store, "7", "n1");
 	for (unsigned i = 0; i < 3; i++) {
 		Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
@@ -372,7 +361,6 @@ static unsigned n_said;
 
 static void remember(void *self, const char *text)
 {
-	(void)self;
 	snprintf(said[n_said++ % 16], sizeof(said[0]), "%s", text);
 }
 
@@ -393,7 +381,6 @@ static void notes_say_what_is_missing(void **state)
 	    "paths to record instead)",
 	};
 
-	(void)state;
 	assert_int_equal(hr_query_notes(fix.q, 16, &messages), 0);
 	assert_int_equal(n_said, 5);
 	for (unsigned i = 0; i < 5; i++)
@@ -430,7 +417,6 @@ static void notes_of_many_nodes(void **state)
 	    "or stopped): later operations are missing",
 	};
 
-	(void)state;
 	for (unsigned nodes = 3; nodes <= 4; nodes++) {
 		char *store = fixture__make_folder();
 		struct fixture f;
@@ -459,7 +445,6 @@ static void a_level_without_an_end_is_noted(void **state)
 	char *store = fixture__make_folder();
 	struct fixture f;
 
-	(void)state;
 	cut_short(store, 0, 0);
 	fixture_open(&f, store, NULL);
 	n_said = 0;
@@ -487,7 +472,6 @@ static void absent_values_are_named(void **state)
 	     "/usr/lib/python3/os.py"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *words[] = {(char *)cases[i].word}, *error = NULL;
 		struct hr_named_args args;
@@ -519,7 +503,6 @@ static void many_values_are_counted(void **state)
 	struct fixture__stream s;
 	struct fixture f;
 
-	(void)state;
 	for (unsigned i = 0; i < 12; i++)
 		rows[i] = (Headrace__Process){.proc = i + 1,
 					      .rank_plus1 = i + 1,

@@ -4,14 +4,12 @@
  * ThreadSanitizer above all)
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/tables/internal.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define THREADS 8u
 #define ROUNDS	10u

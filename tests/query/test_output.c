@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_output.c - values of every type, and the three formats */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/duckdb/output.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
 
 static void expect_style(enum hr_output_format format, unsigned width,
 			 const struct hr_output_style *style, const char *sql, const char *expected)
@@ -90,7 +90,6 @@ static void scalars_are_printed(void **state)
 	    {"'thirteen bytes'", "thirteen bytes"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *sql, *line;
 
@@ -104,7 +103,6 @@ static void scalars_are_printed(void **state)
 
 static void csv_is_quoted_as_rfc_4180_says(void **state)
 {
-	(void)state;
 	expect(HR_OUTPUT_CSV, 0,
 	       "SELECT 'a,b' AS \"x,y\", 'say \"hi\"' AS b, 'two' || chr(10) || 'lines' AS c",
 	       "\"x,y\",b,c\r\n\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\"\r\n");
@@ -112,7 +110,6 @@ static void csv_is_quoted_as_rfc_4180_says(void **state)
 
 static void json_is_an_array_of_objects(void **state)
 {
-	(void)state;
 	expect(
 	    HR_OUTPUT_JSON, 0,
 	    "SELECT 1 AS n, 'a\"\\' || chr(9) AS t, NULL AS z, 'nan'::DOUBLE AS d, [true] AS l, "
@@ -134,7 +131,6 @@ static void json_is_an_array_of_objects(void **state)
 
 static void tables_are_aligned(void **state)
 {
-	(void)state;
 	expect(HR_OUTPUT_TABLE, 0,
 	       "SELECT * FROM (VALUES ('a', 1, NULL), ('\u00e4\u00f6', 1000, 'x' || chr(27))) "
 	       "t(name, n, note)",
@@ -151,7 +147,6 @@ static void plans_are_printed_as_they_are(void **state)
 	static const char sql[] = "SELECT 'physical_plan' AS explain_key, "
 				  "'two' || chr(10) || 'lines' || chr(10) AS explain_value";
 
-	(void)state;
 	expect(HR_OUTPUT_TABLE, 10, sql, "two\nlines\n");
 	expect(HR_OUTPUT_LIST, 10, sql, "two\nlines\n");
 	expect(HR_OUTPUT_CSV, 0, sql,
@@ -175,7 +170,6 @@ static void tables_have_human_precision(void **state)
 	    {"2e18", "2e+18"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *sql, *table;
 		int width = (int)strlen(cases[i][1]);
@@ -199,7 +193,6 @@ static void tables_fit_the_terminal(void **state)
 	static const char sql[] = "SELECT '/a/very/long/path/to/a/file' AS path, "
 				  "'a rather long text' AS t, 12345 AS n, 678 AS m" FROM_SIX;
 
-	(void)state;
 	expect(HR_OUTPUT_TABLE, 60, sql,
 	       "path                         t                       n    m\n"
 	       "---------------------------  ------------------  -----  ---\n" SIX(
@@ -230,7 +223,6 @@ static void later_rows_are_cut(void **state)
 	size_t bytes;
 	FILE *file = open_memstream(&text, &bytes);
 
-	(void)state;
 	fputs("t    i\n-  ---\n", file);
 	for (unsigned i = 0; i < 1000; i++)
 		fprintf(file, "a  %3u\n", i);
@@ -252,7 +244,6 @@ static void lists_have_a_line_for_each_cell(void **state)
 	size_t bytes;
 	FILE *file = open_memstream(&text, &bytes);
 
-	(void)state;
 	expect(HR_OUTPUT_LIST, 0, "SELECT 1.23456::DOUBLE AS seconds, '/a' AS path",
 	       "seconds  1.23\npath     /a\n");
 	expect(HR_OUTPUT_LIST, 0, "SELECT 1 AS n LIMIT 0", "(no rows)\n");
@@ -275,7 +266,6 @@ static void text_wraps_below_its_label(void **state)
 {
 	char line[400];
 
-	(void)state;
 	expect(HR_OUTPUT_TEXT, 0, "SELECT unnest(['one two', '', 'a' || chr(27)]), 2",
 	       "one two\n\na\\x1B\n");
 	expect(HR_OUTPUT_TEXT, 20, "SELECT '  do:  read larger blocks of it'",
@@ -330,7 +320,6 @@ static void names_determine_units(void **state)
 	    {"TIMESTAMP '2023-11-14 22:13:20.5'", "start", "start", "2023-11-14 22:13:20"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t title = strlen(cases[i].title), cell = strlen(cases[i].cell);
 		int width = (int)(title > cell ? title : cell);
@@ -367,7 +356,6 @@ static void named_tables_fit_the_terminal(void **state)
 	static const char sql[] =
 	    "SELECT '/data/\u00fcber/a/b/c/shard-001.npz' AS path, 12345 AS ops, 1 AS waits";
 
-	(void)state;
 	expect_style(HR_OUTPUT_TABLE, 0, &named, sql,
 		     "path                               ops  waits\n"
 		     "------------------------------  ------  -----\n"
@@ -395,7 +383,6 @@ static void types_without_text_are_refused(void **state)
 	struct hr_query_sink sink;
 	struct hr_output *out;
 
-	(void)state;
 	assert_int_equal(hr_output_new(HR_OUTPUT_CSV, file, 0, NULL, &out), 0);
 	sink = hr_output_sink(out);
 	assert_int_equal(hr_query_run(fix.q, "SELECT '101'::BIT AS b", NULL, 0, &sink, &error),

@@ -2,14 +2,12 @@
 /*
  * test_overlap.c - regions of one thread, or of one rank, that overlap and do not nest: spans that a program starts and finishes
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 #define NS(ms)	   ((ms)*UINT64_C(1000000))
 #define WAITS	   9u
@@ -103,7 +101,6 @@ static void each_moment_counts_once(void **state)
 	    {"steps", "input_wait_s"}, {"epochs", "input_wait_s"}, {"input-wait", "wait_s"}};
 	struct answer r;
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		r = answer_ask(answers[i].name, NULL, NULL, NULL);
 		assert_true(answer_next(&r));
@@ -134,7 +131,6 @@ static void checkpoints_side_by_side(void **state)
 	bool seen[5] = {false};
 	unsigned n = 0;
 
-	(void)state;
 	for (; answer_next(&r); n++) {
 		unsigned i = 0;
 

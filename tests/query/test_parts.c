@@ -2,15 +2,13 @@
 /*
  * test_parts.c - the tables parts and waits, and what the named queries make of it, of a job whose every millisecond is known
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/event.h"
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 #define MS UINT64_C(1000000)
 
@@ -148,7 +146,6 @@ static int setup_own_marks(void **state)
 
 static void each_moment_has_one_part(void **state)
 {
-	(void)state;
 	fixture_expect(
 	    &fix,
 	    "SELECT phase, part, sum(ns) // 1000000 AS ms FROM parts GROUP BY ALL ORDER BY ALL",
@@ -184,7 +181,6 @@ static void each_moment_has_one_part(void **state)
  */
 static void own_marks_are_explained(void **state)
 {
-	(void)state;
 	fixture_expect(
 	    &fix,
 	    "SELECT phase, part, sum(ns) // 1000000 AS ms FROM parts WHERE part LIKE 'wait%' OR "
@@ -221,7 +217,6 @@ static void own_marks_are_explained(void **state)
 
 static void waits_know_what_their_worker_did(void **state)
 {
-	(void)state;
 	fixture_expect(
 	    &fix,
 	    "SELECT batch, (start_ns - min(start_ns) OVER ()) // 1000000 AS start_ms, dur_ns // "
@@ -252,7 +247,6 @@ static void waits_are_blamed(void **state)
 	struct answer r = answer_ask("blame", "longer=0.08", NULL, NULL);
 	unsigned n = 0;
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_text(&r, "what", "(the worker started)");
 	answer_ns(&r, "waited_s", 40 * MS);
@@ -298,7 +292,6 @@ static void queries_have_the_same_numbers(void **state)
 {
 	struct answer r = answer_ask("input-wait", "by=loader", NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_text(&r, "loader", "0");
 	answer_ns(&r, "wait_s", 150 * MS);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_prune.c - pruning skips batches where it may, and never changes an answer */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/prune/json_tree.h"
 #include "query/tables/internal.h"
 #include "query/named.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
+#include "tests/unit.h"
 
 /* With one value more, an IN list that is too long for pruning. */
 #define EIGHT	   "9, 9, 9, 9, 9, 9, 9, 9, "
@@ -116,7 +116,6 @@ static const struct {
 
 static void pruning_changes_no_answer(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *with = fixture_ask(&pruned, cases[i].sql);
 		char *without = fixture_ask(&whole, cases[i].sql);
@@ -132,7 +131,6 @@ static void pruning_skips_what_cannot_match(void **state)
 {
 	struct hr_query_scan scan;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		free(fixture_ask(&pruned, cases[i].sql));
 		hr_query_scan(pruned.q, &scan);
@@ -145,8 +143,6 @@ static void pruning_skips_what_cannot_match(void **state)
 
 static int no_chunk(void *self, duckdb_data_chunk chunk)
 {
-	(void)self;
-	(void)chunk;
 	return 0;
 }
 
@@ -170,7 +166,6 @@ static void parameters_prune(void **state)
 	struct hr_query_arg args[] = {{"op", "write", HR_ARG_VARCHAR},
 				      {"rank", NULL, HR_ARG_BIGINT}};
 
-	(void)state;
 	assert_int_equal(batches_read(sql, args, 2), 2);
 	args[1].text = "2";
 	assert_int_equal(batches_read(sql, args, 2), 1);
@@ -184,7 +179,6 @@ static void the_query_of_one_file_prunes(void **state)
 	struct hr_query_arg args[] = {{"path", "/usr/lib/python3/os.py", HR_ARG_VARCHAR},
 				      {"top", "10", HR_ARG_BIGINT}};
 
-	(void)state;
 	batches_read(hr_named_find("file")->sql, args, 2);
 	assert_true(pruned.q->prune.path.known);
 	batches_read("SELECT count(*) FROM events", NULL, 0);
@@ -231,7 +225,6 @@ static void escapes_of_a_tree_are_complete(void **state)
 	struct hr_arena arena = {0};
 	const char *text = NULL;
 
-	(void)state;
 	assert_int_equal(parse_string("\"a\\u001Fb\\n\\\\\"", &arena, &text), 0);
 	assert_string_equal(text, "a\x1f"
 				  "b\n\\");

@@ -2,19 +2,16 @@
 /*
  * test_runs.c - several runs of one job on one node: their processes have numbers of their own
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/named.h"
 #include "query/notes.h"
 #include "tests/query/fixture_frames.h"
+#include "tests/unit.h"
 
 static void numbers_are_unique_within_job_and_node(void **state)
 {
-	(void)state;
 	fixture_expect(&fix,
 		       "SELECT attempt, cluster, list(proc ORDER BY proc) FROM processes "
 		       "GROUP BY ALL ORDER BY ALL",
@@ -31,7 +28,6 @@ static void joins_duplicate_nothing(void **state)
 	static const char *const tables[] = {"events", "rollups", "file_records"};
 	char sql[256], *all, *joined;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
 		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", tables[i]);
 		all = fixture_ask(&fix, sql);
@@ -49,7 +45,6 @@ static void joins_duplicate_nothing(void **state)
 /* The second row of each run is a child of the first, and the third replaced it. */
 static void parents_and_execs_are_of_the_same_run(void **state)
 {
-	(void)state;
 	fixture_expect(&fix,
 		       "SELECT proc, exec_of, parent_proc FROM hr_processes() "
 		       "WHERE exec_of IS NOT NULL OR parent_proc IS NOT NULL ORDER BY proc",
@@ -62,7 +57,6 @@ static void parents_and_execs_are_of_the_same_run(void **state)
  */
 static void files_of_a_node_are_listed_once(void **state)
 {
-	(void)state;
 	fixture_expect(&fix,
 		       "SELECT cluster, attempt, count(*), count(DISTINCT path) FROM files "
 		       "GROUP BY cluster, attempt ORDER BY ALL",
@@ -79,7 +73,6 @@ static void a_number_prunes_to_its_run(void **state)
 {
 	struct hr_query_scan scan;
 
-	(void)state;
 	fixture_expect(&fix, "SELECT DISTINCT attempt, pid, rank FROM events WHERE proc = 8",
 		       "1,101,0\n");
 	hr_query_scan(fix.q, &scan);
@@ -119,7 +112,6 @@ static void a_killed_stream_makes_a_killed_node(void **state)
 	char *store = fixture__make_folder(), *sql;
 	struct fixture f;
 
-	(void)state;
 	for (unsigned i = 1; i <= 2; i++) {
 		const struct hr_stream_id id = {
 		    .cluster = "c", .job = "9", .node = "n1", .boot_id = "b", .instance = i};
@@ -148,7 +140,6 @@ static void a_killed_node_makes_a_killed_job(void **state)
 	char *store = fixture__make_folder();
 	struct fixture f;
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct fixture__stream s;
 
@@ -167,7 +158,6 @@ static unsigned n_said;
 
 static void remember(void *self, const char *text)
 {
-	(void)self;
 	snprintf(said[n_said++ % 8], sizeof(said[0]), "%s", text);
 }
 

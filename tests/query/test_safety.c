@@ -2,14 +2,12 @@
 /* test_safety.c - a statement can read the bound tables and nothing else */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 /* Each must fail, say something of the kind, and leave the next answer as it was. */
 static const struct {
@@ -59,7 +57,6 @@ static const struct {
 
 static void bad_statements_are_refused(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		char *said = fixture_refused(&fix, refused[i].sql, refused[i].error);
 
@@ -90,7 +87,6 @@ static void reading_statements_are_allowed(void **state)
 	    "PIVOT events ON op IN ('read', 'write') USING count(*)",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
 		free(fixture_ask(&fix, allowed[i]));
 }
@@ -156,7 +152,6 @@ static void a_late_error_is_reported(void **state)
 {
 	char *said;
 
-	(void)state;
 	said = fixture_refused(&fix,
 			       "SELECT (CASE n WHEN 900000 THEN 'x' ELSE (n % 10)::VARCHAR "
 			       "END)::INTEGER FROM range(1000000) t(n)",
@@ -183,7 +178,6 @@ static void a_long_query_can_be_interrupted(void **state)
 	pthread_t thread;
 	char *said;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, interrupt_until_it_ends, fix.q), 0);
 	said = fixture_refused(&fix,
 			       "SELECT count(*) FROM range(100000000) a, range(100000000) b "

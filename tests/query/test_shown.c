@@ -7,17 +7,15 @@
  * the program prints now: query_shown_test print > tests/query/shown.txt, and
  * query_shown_test answers > tests/query/answers.txt
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "query/shown.h"
 #include "query/duckdb/output.h"
 #include "tests/query/fixture.h"
 #include "tests/query/train_store.h"
+#include "tests/unit.h"
 
 static const unsigned widths[] = {80, 120, 200, 0};
 #define WIDTHS (sizeof(widths) / sizeof(widths[0]))
@@ -214,13 +212,11 @@ static void print_answers(FILE *to)
 
 static void tables_look_as_expected(void **state)
 {
-	(void)state;
 	fixture_compare(HR_SHOWN, print_all);
 }
 
 static void answers_are_as_expected(void **state)
 {
-	(void)state;
 	fixture_compare(HR_ANSWERS, print_answers);
 }
 
@@ -232,7 +228,6 @@ static void rows_of_several_attempts_say_which(void **state)
 	char *store = fixture_make_runs(), *text;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	text = shown(&f, "ranks", NULL, &plain);
 	if (strncmp(text, expected, sizeof(expected) - 1) != 0)

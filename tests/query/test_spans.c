@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_spans.c - sorting, merging, uniting and cutting intervals, against a map of every nanosecond */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/intervals/spans.h"
+#include "tests/unit.h"
 
 #define TIME  200 /* all spans lie in [0, TIME) */
 #define SPANS 120u
@@ -46,7 +44,6 @@ static void assert_sorted(const struct hr_span *spans, size_t n)
 /* Any number of runs, empty ones among them, come out as one that covers the same moments. */
 static void runs_are_united(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
 		struct hr_span spans[RUNS * SPANS], first[RUNS * SPANS], second[RUNS * SPANS];
 		struct hr_span *const room[2] = {first, second};
@@ -78,7 +75,6 @@ static void runs_are_united(void **state)
 
 static void what_is_cut_off_is_added_up(void **state)
 {
-	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
 		struct hr_span spans[SPANS];
 		size_t n = random_below(SPANS), below;
@@ -108,7 +104,6 @@ static void the_far_ends_of_time_fit(void **state)
 	struct hr_span spans[1000];
 	uint64_t total = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 1000; i++)
 		spans[i] = (struct hr_span){1000 - (int64_t)i, 2000};
 	hr_spans_sort(spans, 1000);

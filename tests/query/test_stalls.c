@@ -2,14 +2,12 @@
 /*
  * test_stalls.c - waits of ranks for each other, in jobs whose every unit of time is known
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 #define UNIT  UINT64_C(10000000) /* 10 ms */
 #define STEPS 10u
@@ -136,7 +134,6 @@ static const char *const parts_of_steps =
 
 static void a_checkpoint_stalls_the_next_step(void **state)
 {
-	(void)state;
 	fixture_expect(&fix,
 		       "SELECT rank, step, part, ns // 10000000 AS units FROM parts WHERE part IN "
 		       "('stall', 'checkpoint') ORDER BY ALL",
@@ -147,7 +144,6 @@ static void a_checkpoint_stalls_the_next_step(void **state)
 
 static void faster_ranks_wait(void **state)
 {
-	(void)state;
 	fixture_expect(&fix, parts_of_steps,
 		       "0,compute,100\n0,stall,162\n0,wait_unknown,20\n"
 		       "1,compute,100\n1,stall,22\n1,wait_unknown,200\n");
@@ -165,7 +161,6 @@ static void losses_belong_to_the_slow_rank(void **state)
 	double caused = 22.0 / 42, unit = (double)UNIT / 1e9;
 	struct answer r = answer_ask("diagnose", NULL, NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_text(&r, "cause", "wait_unknown");
 	answer_text(&r, "rank", "1");
@@ -186,7 +181,6 @@ static void losses_belong_to_the_slow_rank(void **state)
 
 static void independent_ranks_do_not_wait(void **state)
 {
-	(void)state;
 	fixture_expect(&fix, parts_of_steps,
 		       "0,compute,100\n0,wait_unknown,20\n1,compute,100\n1,wait_unknown,200\n");
 }
@@ -195,7 +189,6 @@ static void a_rank_computes_longer(void **state)
 {
 	struct answer r = answer_ask("diagnose", NULL, NULL, NULL);
 
-	(void)state;
 	fixture_expect(&fix, parts_of_steps,
 		       "0,backward,50\n0,compute,50\n0,stall,150\n"
 		       "1,backward,50\n1,compute,200\n");

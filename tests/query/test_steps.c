@@ -3,13 +3,11 @@
  * test_steps.c - the named queries steps and epochs, against sums over the lists that the store was made from
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 static const char *const ranks[] = {[TRAIN_0] = "0", [TRAIN_1] = "1", [TRAIN_NONE] = ""};
 
@@ -38,7 +36,6 @@ static void each_step(void **state)
 	struct answer r = answer_ask("steps", "by=step", NULL, NULL);
 	size_t n = 0, i = 0;
 
-	(void)state;
 	for (; answer_next(&r); n++, i++) {
 		const struct hr_region *g;
 		struct train_sums sums;
@@ -76,7 +73,6 @@ static void steps_of_ranks(void **state)
 	static const unsigned steps[] = {120, 65, 2}, open[] = {0, 0, 1};
 	struct answer r = answer_ask("steps", NULL, NULL, NULL);
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct train_sums sums = {0};
 		struct train_parts all = {0};
@@ -124,7 +120,6 @@ static void epochs_of_ranks(void **state)
 	struct answer r = answer_ask("epochs", NULL, NULL, NULL);
 	size_t n = 0, i = 0;
 
-	(void)state;
 	for (; answer_next(&r); n++, i++) {
 		const struct hr_region *g;
 		struct train_sums sums;
@@ -153,7 +148,6 @@ static void epochs_of_ranks(void **state)
 
 static void what_is_not_known_is_said(void **state)
 {
-	(void)state;
 	assert_int_equal(answer_notes(&fix, "steps"), 2);
 	assert_string_equal(answer_said[0], "job t: no steps of rank 2");
 	assert_string_equal(answer_said[1],

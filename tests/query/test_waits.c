@@ -3,13 +3,11 @@
  * test_waits.c - the named queries about waits for input, against sums over the lists that the store was made from
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 /* ---- waits -------------------------------------------------------------------------- */
 
@@ -44,7 +42,6 @@ static void waits_of_ranks(void **state)
 	struct answer r = answer_ask("input-wait", NULL, NULL, NULL);
 	uint64_t wait = train_parts(job, TRAIN_0, 0, TO_THE_END).wait;
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_text(&r, "rank", "0");
 	answer_near(&r, "waits", 120 + 7 * 8);
@@ -200,7 +197,6 @@ static void slow_waits_are_blamed(void **state)
 	struct answer r = answer_ask("blame", "by=mount", NULL, NULL);
 	unsigned n = 0;
 
-	(void)state;
 	for (; answer_next(&r); n++) {
 		if (strcmp(answer_cell(&r, "what"), "/data") == 0) {
 			is_blamed(&r, &data);
@@ -234,7 +230,6 @@ static void waits_are_in_the_summary(void **state)
 	struct answer r = answer_ask("summary", NULL, NULL, NULL);
 	bool found = false;
 
-	(void)state;
 	while (answer_next(&r)) {
 		if (strcmp(answer_cell(&r, "what"), "input_wait") != 0)
 			continue;
@@ -247,7 +242,6 @@ static void waits_are_in_the_summary(void **state)
 
 static void what_is_not_known_is_said(void **state)
 {
-	(void)state;
 	assert_int_equal(answer_notes(&fix, "input-wait"), 0);
 	answer_lacks("input-wait",
 		     "no waits for input were recorded of job 9\nhint: PyTorch reports them under");
@@ -282,7 +276,6 @@ static void refuses(const char *sql, const char *why)
 
 static void sums_are_those_of_parts(void **state)
 {
-	(void)state;
 	expect_same(
 	    "SELECT job, attempt, phase, step, part, start_ns, ns FROM hr_part_sums() WHERE step "
 	    "IS NOT NULL",
@@ -304,7 +297,6 @@ static void sums_are_those_of_parts(void **state)
 
 static void longest_wait_is_found(void **state)
 {
-	(void)state;
 	expect_same("FROM hr_waits(longest := 'true')",
 		    "FROM waits WHERE (proc, start_ns) = "
 		    "(SELECT (proc, start_ns) FROM waits ORDER BY dur_ns DESC, start_ns LIMIT 1)");
@@ -314,7 +306,6 @@ static void longest_wait_is_found(void **state)
 
 static void few_regions_are_chosen(void **state)
 {
-	(void)state;
 	expect_same("FROM hr_regions_of(what := 'checkpoints')",
 		    "FROM regions WHERE kind = 'checkpoint'");
 	expect_same("FROM hr_regions_of(what := 'longest_wait')",

@@ -4,15 +4,13 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture_frames.h"
 #include "tests/query/train_answer.h"
+#include "tests/unit.h"
 
 #define MS	UINT64_C(1000000)
 #define BATCHES 20u
@@ -135,7 +133,6 @@ static void replays_the_recorded_settings(void **state)
 {
 	struct answer r = answer_ask("what-if", NULL, NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_near(&r, "workers", 1);
 	answer_near(&r, "prefetch", 2);
@@ -158,7 +155,6 @@ static void replays_more_workers(void **state)
 	struct answer r = answer_ask("what-if", "workers=2", "checkpoint=async", NULL);
 	double low = 135 * 0.95 - 0.03 * 220, high = 160 * 1.05 + 0.03 * 220;
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_near(&r, "workers", 2);
 	answer_near(&r, "low_s", low / 1e3);
@@ -181,7 +177,6 @@ static void replays_no_workers(void **state)
 {
 	struct answer r = answer_ask("what-if", "workers=0", NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_near(&r, "low_s", (305 * 0.95 - 0.03 * 220) / 1e3);
 	answer_text(&r, "prefetch", "");
@@ -207,7 +202,6 @@ static double predicted(char *workers, char *cores)
  */
 static void shares_cores(void **state)
 {
-	(void)state;
 	assert_true(fabs(predicted("workers=2", "cores=2") - 0.135) < 1e-6);
 	assert_true(fabs(predicted("workers=2", "cores=1") - 0.235) < 1e-6);
 }
@@ -219,7 +213,6 @@ static void shares_cores(void **state)
  */
 static void threads_take_cores_from_workers(void **state)
 {
-	(void)state;
 	assert_true(fabs(predicted("workers=2", "cores=4") - 0.135) < 1e-6);
 	assert_true(predicted("workers=2", "cores=2") > 0.22);
 }
@@ -232,7 +225,6 @@ static void is_no_faster_than_the_accelerator(void **state)
 {
 	struct answer r = answer_ask("what-if", "workers=2", NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_near(&r, "low_s", 0.8 * 220 / 1e3);
 	answer_near(&r, "predicted_s", 0.8 * 220 / 1e3);
@@ -253,7 +245,6 @@ static void refuses_what_an_accelerator_hides(void **state)
 {
 	struct answer r = answer_ask("what-if", "workers=2", NULL, NULL);
 
-	(void)state;
 	assert_true(answer_next(&r));
 	answer_text(&r, "why",
 		    "an accelerator hid waits, and how long it works for each step is not known");
@@ -265,7 +256,6 @@ static void finds_the_cheapest_setting(void **state)
 {
 	char *text = fixture_named(&fix, "forecast", "best=true", NULL, NULL);
 
-	(void)state;
 	assert_non_null(strstr(text, "predicted 315 ms (302 ms to 355 ms) instead of 400 ms"));
 	assert_non_null(strstr(text, "num_workers=2 prefetch_factor=2\n"));
 	free(text);
@@ -278,7 +268,6 @@ static void a_wrong_setting_is_named(void **state)
 {
 	char *error = fixture_refused(&fix, "FROM hr_replays(cores := '0')", -EBADMSG);
 
-	(void)state;
 	assert_string_equal(error, "hr_replays: `cores` must be a number from 1 to 65536");
 	free(error);
 }
@@ -289,7 +278,6 @@ static void refuses_what_it_does_not_know(void **state)
 	struct fixture f;
 	char *store = fixture_make_runs(), *text;
 
-	(void)state;
 	fixture_open(&f, store, NULL);
 	text = fixture_named(&f, "what-if", "workers=2", NULL, NULL);
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);

@@ -7,15 +7,13 @@
  * query, the answer with the default arguments, with each word that an argument can have, and for
  * one rank. To accept what the program prints now: query_wide_test print > tests/query/wide.txt
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/named.h"
 #include "tests/query/fixture.h"
 #include "tests/query/wide_store.h"
+#include "tests/unit.h"
 
 #define ROWS_MOST  16u /* of an answer */
 #define TABLE_ROWS 3u
@@ -102,7 +100,6 @@ static void print_all(FILE *to)
 
 static void all_answers(void **state)
 {
-	(void)state;
 	fixture_compare(HR_WIDE, print_all);
 }
 
@@ -110,7 +107,6 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(all_answers)};
 
-	(void)argv;
 	if (argc == 1)
 		return cmocka_run_group_tests(tests, NULL, NULL);
 	print_all(stdout);

@@ -7,17 +7,15 @@
  */
 #include <glob.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/named.h"
 #include "query/notes.h"
 #include "tests/bench/workflow_e.h"
 #include "tests/query/fixture.h"
+#include "tests/unit.h"
 
 #define EVENTS	  UINT64_C(1000003)
 #define QUESTIONS 6
@@ -108,7 +106,6 @@ static uint64_t largest(const uint64_t *ns)
 
 static void every_event_is_there(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		char *text =
 			 fixture_ask(&jobs[i], "SELECT (SELECT count(*) FROM events), (SELECT "
@@ -126,7 +123,6 @@ static void every_event_is_there(void **state)
 
 static void time_in_checkpoints(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		char *text = fixture_ask(&jobs[i], sql[REGIONS]), *at = text;
 
@@ -140,7 +136,6 @@ static void time_in_checkpoints(void **state)
 /* Mounts come in the order of their names, the other way round. */
 static void time_by_mount(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		char *text = fixture_ask(&jobs[i], sql[MOUNTS]), *at = text;
 
@@ -156,7 +151,6 @@ static void time_by_mount(void **state)
 
 static void bytes_by_pattern(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		char *text = fixture_ask(&jobs[i], sql[PATTERNS]), *at = text;
 		unsigned rows = 0;
@@ -184,7 +178,6 @@ static void calls_on_the_model(void **state)
 	    "__xstat,192\nwrite,144\naccess,96\n__fxstat64,48\nclose,48\nlseek64,48\nopen64,48\n",
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		char *text = fixture_ask(&jobs[i], sql[MODEL]), *at = text;
 		unsigned rows = 0, ops = 0;
@@ -206,7 +199,6 @@ static void one_files_timeline(void **state)
 {
 	char *text = fixture_ask(&jobs[0], sql[TIMELINE]), *at = text;
 
-	(void)state;
 	assert_int_equal(totals[0].n_file_events, 7);
 	for (size_t i = 0; i < totals[0].n_file_events; i++) {
 		const struct hr_event *e = &totals[0].file_events[i];
@@ -248,7 +240,6 @@ static double quantile(const struct hr_we_totals *t, double q)
 
 static void sizes_of_writes(void **state)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct hr_we_totals *t = &totals[i];
 		char *text = fixture_ask(&jobs[i], sql[SIZES]), *at = text;
@@ -350,7 +341,6 @@ static void checkpoints_hold_their_writes(void **state)
 	uint64_t flushed = totals[1].bytes_written[4] / 2, flushes = flushed / (64 << 20);
 	uint64_t written = 0;
 
-	(void)state;
 	for (unsigned p = 0; p < HR_WE_PATTERNS; p++)
 		written += totals[1].bytes_written[p];
 	assert_true(flushed > 0);
@@ -369,7 +359,6 @@ static unsigned n_said;
 
 static void remember(void *self, const char *text)
 {
-	(void)self;
 	snprintf(said[n_said++ % 8], sizeof(said[0]), "%s", text);
 }
 
@@ -389,7 +378,6 @@ static void assert_said(struct fixture *f, const char *expected)
 
 static void lost_events_are_said(void **state)
 {
-	(void)state;
 	assert_said(&jobs[0], NULL);
 	assert_said(
 	    &jobs[1],

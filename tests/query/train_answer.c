@@ -2,20 +2,17 @@
 #include "tests/query/train_answer.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "query/notes.h"
+#include "tests/unit.h"
 
 struct train *job;
 
 int train_setup(void **state)
 {
-	(void)state;
 	job = train_new();
 	fixture_open(&fix, job->store, NULL);
 	return 0;
@@ -23,7 +20,6 @@ int train_setup(void **state)
 
 int train_teardown(void **state)
 {
-	(void)state;
 	fixture_close(&fix);
 	train_free(job);
 	return 0;
@@ -131,7 +127,6 @@ static unsigned n_said;
 
 static void remember(void *self, const char *text)
 {
-	(void)self;
 	snprintf(answer_said[n_said++ % 4], sizeof(answer_said[0]), "%s", text);
 }
 

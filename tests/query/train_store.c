@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/query/train_store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/query/fixture_frames.h"
+#include "tests/unit.h"
 
 #define STEPS	     120u
 #define EPOCH_STEPS  40u

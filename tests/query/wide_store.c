@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/query/wide_store.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/cause.h"
 #include "common/ops.h"
 #include "common/rollup.h"
 #include "tests/query/fixture_frames.h"
+#include "tests/unit.h"
 
 #define MS     UINT64_C(1000000)
 #define FILES  24u

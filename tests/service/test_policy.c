@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include "daemon/service/policy.h"
 #include "proto/abi.h"
+#include "tests/unit.h"
 
 static void test_rules(void **state)
 {
-	(void)state;
 	assert_true(hr_policy_valid(NULL));
 	assert_true(hr_policy_valid(""));
 	assert_true(hr_policy_valid("gpu=trace,debug=off,a=asked,b=record,c=counters"));
@@ -42,7 +37,6 @@ static void test_who_decides(void **state)
 	};
 	const struct hr_policy_rules none = {.policy = HR_POLICY_OFF};
 
-	(void)state;
 	assert_decides(&rules, 0, NULL, HR_POLICY_ASKED, -1);
 	assert_decides(&rules, 0, "other", HR_POLICY_ASKED, -1);
 	assert_decides(&rules, 0, "gp", HR_POLICY_ASKED, -1);

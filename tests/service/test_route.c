@@ -2,11 +2,7 @@
 /* Which of a process's variables names its job. */
 #include "daemon/service/route.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static size_t put_variable(uint8_t *to, const char *text)
 {
@@ -32,7 +28,6 @@ static void the_first_scheduler_counts(void **state)
 	    {{"RANK=7"}, ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint8_t message[sizeof(struct hr_hello) + 256] = {0};
 		size_t bytes = sizeof(struct hr_hello);

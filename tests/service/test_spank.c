@@ -3,10 +3,6 @@
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 static char folder[64], library[96], socket_path[96], settings[96];
 static struct spank_option *option;
@@ -28,7 +24,6 @@ spank_context_t spank_context(void)
 
 spank_err_t spank_option_register(spank_t spank, struct spank_option *opt)
 {
-	(void)spank;
 	option = opt;
 	return ESPANK_SUCCESS;
 }
@@ -37,7 +32,6 @@ spank_err_t spank_getenv(spank_t spank, const char *var, char *buf, int len)
 {
 	const char *value = getenv(var);
 
-	(void)spank;
 	if (value == NULL)
 		return ESPANK_ENV_NOEXIST;
 	return snprintf(buf, (size_t)len, "%s", value) < len ? ESPANK_SUCCESS : ESPANK_NOSPACE;
@@ -45,7 +39,6 @@ spank_err_t spank_getenv(spank_t spank, const char *var, char *buf, int len)
 
 spank_err_t spank_setenv(spank_t spank, const char *var, const char *val, int overwrite)
 {
-	(void)spank;
 	if (getenv(var) != NULL && !overwrite)
 		return ESPANK_ENV_EXISTS;
 	return setenv(var, val, 1) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
@@ -53,7 +46,6 @@ spank_err_t spank_setenv(spank_t spank, const char *var, const char *val, int ov
 
 spank_err_t spank_unsetenv(spank_t spank, const char *var)
 {
-	(void)spank;
 	return unsetenv(var) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
@@ -70,18 +62,15 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
 const char *spank_strerror(spank_err_t err)
 {
-	(void)err;
 	return "error";
 }
 
 void slurm_debug(const char *format, ...)
 {
-	(void)format;
 }
 
 void slurm_error(const char *format, ...)
 {
-	(void)format;
 }
 
 /* ---- a node ---------------------------------------------------------------------------------- */
@@ -100,7 +89,6 @@ static int setup(void **state)
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/headrace-spank-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	snprintf(library, sizeof(library), "%s/libheadrace.so", folder);
@@ -120,7 +108,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	unlink(library);
 	unlink(socket_path);
 	unlink(settings);
@@ -153,7 +140,6 @@ static void the_user_has_precedence_over_the_site(void **state)
 {
 	char preload[128];
 
-	(void)state;
 	start_task(NULL);
 	snprintf(preload, sizeof(preload), "own.so:%s", library);
 	assert_env("LD_PRELOAD", preload);
@@ -166,7 +152,6 @@ static void the_user_has_precedence_over_the_site(void **state)
 
 static void without_a_service_nothing_changes(void **state)
 {
-	(void)state;
 	unlink(socket_path);
 	start_task(NULL);
 	assert_env("LD_PRELOAD", "own.so");
@@ -179,7 +164,6 @@ static void off_takes_it_away(void **state)
 {
 	char preload[128];
 
-	(void)state;
 	snprintf(preload, sizeof(preload), "%s:own.so", library);
 	setenv("LD_PRELOAD", preload, 1);
 	setenv("NVTX_INJECTION64_PATH", library, 1);

@@ -7,15 +7,10 @@
 #ifndef HEADRACE_TESTS_STORE_HELP_H
 #define HEADRACE_TESTS_STORE_HELP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/store/build.h"
+#include "tests/unit.h"
 
 /* A fresh folder; cmocka setup and teardown that put its path into *state. */
 int help_setup(void **state);

@@ -153,7 +153,6 @@ static void flags_are_for_items(void **state)
 	struct hr_batch_ref ref = {.ops = ops, .ops_bytes = sizeof(ops)};
 	const uint32_t rest = HR_COL_ALL & ~HR_COL_BIT(HR_COL_FLAGS);
 
-	(void)state;
 	ops[HR_OP_read / 8] |= (uint8_t)(1u << HR_OP_read % 8);
 	assert_int_equal(hr_batch_needed(&ref, HR_COL_ALL), rest);
 	ops[HR_OP_fread / 8] |= (uint8_t)(1u << HR_OP_fread % 8);

@@ -10,7 +10,6 @@ static void crc_known_values(void **state)
 {
 	uint8_t zeros[32] = {0};
 
-	(void)state;
 	assert_int_equal(hr_crc32c(0, "123456789", 9), 0xe3069283);
 	assert_int_equal(hr_crc32c(0, zeros, 32), 0x8a9136aa);
 	assert_int_equal(hr__crc32c_table(0, "123456789", 9), 0xe3069283);
@@ -20,7 +19,6 @@ static void crc_table_and_instruction_agree(void **state)
 {
 	uint8_t data[4000]; /* more than two rounds of three lanes */
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 37 + 11);
 	for (size_t n = 0; n < sizeof(data); n++) {
@@ -50,7 +48,6 @@ static void pack_job(int compress, uint8_t **ret_buf, size_t *ret_bytes)
 
 static void frame_round_trip(void **state)
 {
-	(void)state;
 	for (int compress = 0; compress < 2; compress++) {
 		Headrace__Frame *msg;
 		uint8_t *buf;
@@ -74,7 +71,6 @@ static void check_asks_for_more(void **state)
 	uint8_t *buf;
 	size_t bytes, need;
 
-	(void)state;
 	pack_job(0, &buf, &bytes);
 	for (size_t n = 0; n < bytes; n++) {
 		assert_int_equal(hr_frame_check(buf, n, &need), -EAGAIN);
@@ -89,7 +85,6 @@ static void check_finds_every_flip(void **state)
 	uint8_t *buf;
 	size_t bytes, whole;
 
-	(void)state;
 	pack_job(1, &buf, &bytes);
 	for (size_t bit = 0; bit < bytes * 8; bit++) {
 		buf[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -117,7 +112,6 @@ static void limits(void **state)
 	size_t whole;
 	Headrace__Frame *msg;
 
-	(void)state;
 	assert_int_equal(hr_frame_check((uint8_t *)&h, sizeof(h), &whole), -E2BIG);
 	h.length = 0;
 	h.flags = 2; /* unknown */
@@ -134,7 +128,6 @@ static void undecodable_payload(void **state)
 	uint8_t buf[HR_FRAME_HDR_BYTES + 4] = {0};
 	Headrace__Frame *msg;
 
-	(void)state;
 	memset(buf + HR_FRAME_HDR_BYTES, 0xff, 4);
 	seal_by_hand(buf, 4, 0);
 	assert_int_equal(hr_frame_unpack(buf, sizeof(buf), &msg), -EBADMSG);

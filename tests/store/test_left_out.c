@@ -2,13 +2,11 @@
 /* When a person hears of what default excludes left out, and in which words. */
 #include "store/left_out.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit.h"
 
 #define WHY ": excluded by default (--include lists the paths to record instead)"
 
@@ -33,7 +31,6 @@ static void test_words(void **state)
 {
 	struct hr_left_out l = {0};
 
-	(void)state;
 	says(&l, 0, NULL);
 	add(&l, "/var", 210);
 	add(&l, "/opt", 12000);
@@ -56,7 +53,6 @@ static void test_shares(void **state)
 {
 	struct hr_left_out l = {0};
 
-	(void)state;
 	add(&l, "/usr", 99);
 	says(&l, 0, NULL);
 	add(&l, "/usr", 1);
@@ -74,7 +70,6 @@ static void test_system(void **state)
 					      "/boot", "/lib", "/lib64", "/sbin/x"};
 	struct hr_left_out l = {0};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		add(&l, folders[i], 1000000);
 	says(&l, 0, NULL);
@@ -91,7 +86,6 @@ static void test_limits(void **state)
 	struct hr_left_out l = {0};
 	char pattern[32];
 
-	(void)state;
 	for (unsigned i = 0; i < 5000; i++) {
 		snprintf(pattern, sizeof(pattern), "/%u", i);
 		add(&l, pattern, 1);

@@ -3,14 +3,12 @@
  * test_region.c - regions come back from a frame as they went in, and what contradicts itself does not
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "common/frame.h"
 #include "common/region.h"
+#include "tests/unit.h"
 
 static void assert_region(const struct hr_region *is, const struct hr_region *should)
 {
@@ -82,7 +80,6 @@ static void regions_come_back(void **state)
 	struct hr_regions *r;
 	uint64_t random = 1;
 
-	(void)state;
 	assert_int_equal(hr_regions_new(&r), 0);
 	for (unsigned round = 0; round < 2; round++) { /* the second in the memory of the first */
 		Headrace__Frame *msg;
@@ -124,7 +121,6 @@ static void a_flood_is_small(void **state)
 	size_t bytes;
 	struct hr_region g = {.proc = 1, .kind = HR_REGION_RANGE, .count = 1};
 
-	(void)state;
 	assert_int_equal(hr_regions_new(&r), 0);
 	for (uint32_t i = 0; i < HR_REGIONS_MAX; i++) {
 		g.tid = 100 + (uint32_t)next(&random) % 4;
@@ -154,7 +150,6 @@ static void what_contradicts_itself_is_refused(void **state)
 	uint32_t key[] = {0, 0}, args[] = {1, 0};
 	uint64_t dur_ns[] = {1, 2};
 
-	(void)state;
 	m.texts = &text;
 	m.keys = keys;
 	m.key = key;
@@ -180,7 +175,6 @@ static void what_contradicts_itself_is_refused(void **state)
 
 static void kinds_have_names(void **state)
 {
-	(void)state;
 	assert_string_equal(hr_region_kind_name(HR_REGION_INPUT_WAIT), "input_wait");
 	assert_null(hr_region_kind_name(0));
 	assert_null(hr_region_kind_name(4000));

@@ -161,7 +161,6 @@ static int add_bytes(void *arg, const char *folder, int dir_fd)
 	struct hr_segment_file *files;
 	size_t n;
 
-	(void)folder;
 	assert_int_equal(hr_segments_list(dir_fd, &files, &n), 0);
 	for (size_t i = 0; i < n; i++)
 		*(uint64_t *)arg += files[i].bytes;

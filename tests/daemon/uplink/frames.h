@@ -7,15 +7,10 @@
 #ifndef HEADRACE_TESTS_UPLINK_FRAMES_H
 #define HEADRACE_TESTS_UPLINK_FRAMES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "daemon/spool/spool.h"
+#include "tests/unit.h"
 
 enum frame_kind { FRAME_EVENTS, FRAME_FILES, FRAME_ROLLUPS, FRAME_NAMES, FRAME_ALONE, FRAME_END };
 

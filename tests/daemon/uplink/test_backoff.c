@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts: spread over 0 to a bound that doubles from 0.2 s to 30 s. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include "daemon/base/backoff.h"
+
+#include "tests/unit.h"
 
 static void pauses_stay_within_their_bounds(void **state)
 {
 	const uint32_t bounds[] = {200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000};
 
-	(void)state;
 	for (uint64_t seed = 1; seed < 2000; seed++) {
 		struct hr_backoff b = {.random = seed * UINT64_C(0x9e3779b97f4a7c15)};
 
@@ -29,7 +25,6 @@ static void pauses_are_spread(void **state)
 {
 	unsigned tenths[10] = {0};
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 10000; seed++) {
 		struct hr_backoff b = {.random = seed * UINT64_C(0x9e3779b97f4a7c15), .failed = 8};
 

@@ -9,11 +9,6 @@
 #ifndef HEADRACE_TESTS_HARNESS_H
 #define HEADRACE_TESTS_HARNESS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +20,7 @@
 
 #include "shim/core/internal.h"
 #include "tests/shim/core/fake_daemon.h"
+#include "tests/unit.h"
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -76,7 +72,6 @@ void harness_run(void (*body)(void));
 	static void case_##name(void);                                                             \
 	static void name(void **state)                                                             \
 	{                                                                                          \
-		(void)state;                                                                       \
 		harness_run(case_##name);                                                          \
 	}                                                                                          \
 	static void case_##name(void)

@@ -52,7 +52,6 @@ static bool is_kept(const char *name, int number, const char *value)
 
 static void *sets_rank(void *arg)
 {
-	(void)arg;
 	hr_env_set("RANK", "7");
 	return NULL;
 }
@@ -197,7 +196,6 @@ static void meet(int n)
 
 static void *sets_in_rounds(void *unused)
 {
-	(void)unused;
 	for (int n = 1; n <= __atomic_load_n(&last_meeting, __ATOMIC_RELAXED); n++) {
 		meet(n);
 		if (n % 2)
@@ -235,7 +233,6 @@ static void on_alarm(int sig)
 {
 	char value[32];
 
-	(void)sig;
 	value_of(++handled, value);
 	hr_env_set("LOCAL_RANK", value);
 }
@@ -264,7 +261,6 @@ static void *sets_on(void *unused)
 {
 	char value[32];
 
-	(void)unused;
 	for (unsigned i = 0; !__atomic_load_n(&enough, __ATOMIC_ACQUIRE); i++) {
 		value_of(i, value);
 		hr_env_set("LOCAL_RANK", value);

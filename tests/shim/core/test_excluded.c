@@ -136,7 +136,6 @@ static int ready;
 
 static void *open_often(void *arg)
 {
-	(void)arg;
 	__atomic_fetch_add(&ready, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < ROUNDS; i++)
 		leave_out(PASSWD);
@@ -181,7 +180,6 @@ static uint64_t handled;
 
 static void open_in_handler(int signal)
 {
-	(void)signal;
 	t_close(t_open(PASSWD, O_RDONLY));
 	handled++;
 }

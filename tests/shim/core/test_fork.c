@@ -76,7 +76,6 @@ static pid_t handler_child = -1;
 
 static void forks(int sig)
 {
-	(void)sig;
 	if (handler_child == -1)
 		handler_child = t_fork();
 }

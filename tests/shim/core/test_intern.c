@@ -283,7 +283,6 @@ static const void *exported(uint32_t id)
 
 static void *initializes(void *unused)
 {
-	(void)unused;
 	slots_told = SLOTS;
 	pthread_barrier_wait(&barrier);
 	CHECK(InitializeInjectionNvtx2(exported) == 1);

@@ -65,7 +65,6 @@ static void filter_verdicts(void **state)
 	};
 	static struct hr_filter f;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t kind = 0;
 
@@ -102,7 +101,6 @@ static void parents_taken_back(void **state)
 	};
 	char text[32];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		size_t n = (size_t)snprintf(text, sizeof(text), "%s", rows[i][0]);
 
@@ -120,7 +118,6 @@ static void filter_limits(void **state)
 	struct hr_filter_config config = {.exclude = list, .include = list};
 	uint32_t kind;
 
-	(void)state;
 	long_list(list, HR_FILTER_PATTERNS);
 	hr_filter_init(&f, &config);
 	assert_int_equal(f.dropped, 0);
@@ -148,7 +145,6 @@ static void kinds_of_default_excludes(void **state)
 	struct hr_filter_config config = {.defaults = list};
 	uint32_t kind;
 
-	(void)state;
 	long_list(list, 40);
 	hr_filter_init(&f, &config);
 	assert_int_equal(f.kinds, HR_EXCLUDED_KINDS - 1);
@@ -182,7 +178,6 @@ static void globs(void **state)
 	    {"**a", "bba", true},    {"*aab", "aaaaab", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (hr__glob_match(rows[i].pattern, strlen(rows[i].pattern), rows[i].path,
 				   strlen(rows[i].path)) != rows[i].want)
@@ -211,7 +206,6 @@ static void paths_appended(void **state)
 	    {"/cwd", "012345678901234567890123456", "/cwd/012345678901234567890123456"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char buf[33] = {0};
 		size_t n = strlen(rows[i].base);
@@ -248,7 +242,6 @@ static void link_names(void **state)
 	    {"", "", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char buf[64];
 		size_t n = strlen(rows[i].link);
@@ -264,7 +257,6 @@ static void proc_names(void **state)
 {
 	char buf[32];
 
-	(void)state;
 	hr__linkname_proc(buf, 0);
 	assert_string_equal(buf, "/proc/thread-self/fd/0");
 	hr__linkname_proc(buf, 1048576);
@@ -311,7 +303,6 @@ static void names_of_what_is_open(void **state)
 	    {"/", false},
 	};
 
-	(void)state;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (hr__linkname_is_open(rows[i].path, strlen(rows[i].path)) != rows[i].want)
 			fail_msg("row %u: %s", i, rows[i].path);
@@ -331,7 +322,6 @@ static void variables(void **state)
 	    {"MASTER_ADDR=h", true},  {"=x", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (hr__env_wanted(rows[i].text) != rows[i].want)
 			fail_msg("%s", rows[i].text);
@@ -340,7 +330,6 @@ static void variables(void **state)
 /* The values are stored in every trace: they must never change. */
 static void path_ids(void **state)
 {
-	(void)state;
 	assert_int_equal(hr_path_id("", 0), UINT64_C(0x2d06800538d394c0));
 	assert_int_equal(hr_path_id("/data/x", 7) & 7, 0);
 	assert_int_not_equal(hr_path_id("/data/x", 7), hr_path_id("/data/y", 7));
@@ -395,7 +384,6 @@ static void command_lines(void **state)
 	    {"ray::worker 1|secret", "ray::worker 1"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		for (unsigned ended = 0; ended < 2; ended++) { /* by a NUL, or cut short */
 			size_t n = strlen(rows[i].line);

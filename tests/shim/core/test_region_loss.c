@@ -128,7 +128,6 @@ static volatile int64_t handled;
 
 static void on_alarm(int sig)
 {
-	(void)sig;
 	api()->step(1000000 + handled++);
 }
 
@@ -331,7 +330,6 @@ static uint64_t parents;
 /* None of it is recorded, and nothing of the parent's ends. */
 static int child(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < EACH; i++) {
 		api()->begin(&a);
 		api()->end(NULL);

@@ -200,7 +200,6 @@ static volatile uint64_t handled;
 
 static void on_alarm(int sig)
 {
-	(void)sig;
 	range(&names[handled++ % MANY]);
 }
 

@@ -175,7 +175,6 @@ static uint64_t begun, ended;
 
 static void *take_results(void *unused)
 {
-	(void)unused;
 	for (uint64_t n = 0; n < ROUNDS; n++) {
 		while (__atomic_load_n(&begun, __ATOMIC_ACQUIRE) == n)
 			sched_yield();
@@ -232,7 +231,6 @@ static void protect(int how)
 /* What another thread does after this one has found the entry, and before it takes it. */
 static void be_quicker(int sig)
 {
-	(void)sig;
 	CHECK(quicker.times++ == 0);
 	protect(PROT_READ | PROT_WRITE);
 	hr_request_end(quicker.first, 60);

@@ -704,7 +704,6 @@ CASE(ranges_of_descriptors)
 
 static void *opens(void *arg)
 {
-	(void)arg;
 	t_open("a", O_RDONLY);
 	return NULL;
 }

@@ -17,7 +17,6 @@ static void on_signal(int sig)
 	int saved = errno;
 	char local[8];
 
-	(void)sig;
 	if (depth == 4) /* on a machine that takes longer for a handler than the timer */
 		return;
 	depth++;
@@ -70,7 +69,6 @@ static sigjmp_buf out;
 
 static void jumps(int sig)
 {
-	(void)sig;
 	hr_before_longjmp(out);
 	siglongjmp(out, 1);
 }
@@ -108,7 +106,6 @@ static void hops(int sig)
 {
 	sigjmp_buf inside;
 
-	(void)sig;
 	if (sigsetjmp(inside, 1) == 0) {
 		hr_before_longjmp(inside);
 		siglongjmp(inside, 1);

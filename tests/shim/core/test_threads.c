@@ -111,7 +111,6 @@ static pthread_barrier_t barrier;
 
 static void *stays(void *arg)
 {
-	(void)arg;
 	t_close(t_open("a", O_RDONLY));
 	pthread_barrier_wait(&barrier);
 	return NULL;

@@ -175,9 +175,6 @@ struct row {
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
-	(void)st;
-	(void)type;
-	(void)where;
 	return remove(path);
 }
 

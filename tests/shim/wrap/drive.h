@@ -10,16 +10,11 @@
 #ifndef HEADRACE_TESTS_DRIVE_H
 #define HEADRACE_TESTS_DRIVE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "shim/wrap/wrap.h"
 #include "stub_core.h"
+#include "tests/unit.h"
 
 #define HR_CALL(id, ret, name, ...) void drive_##name(void);
 #include "proto/calls.def"

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ops.c - the table of operations as other parts see it */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include "common/cause.h"
 #include "common/ops.h"
+#include "tests/unit.h"
 
 static void same_both_ways(const char *text, unsigned id)
 {
@@ -18,7 +14,6 @@ static void same_both_ways(const char *text, unsigned id)
 
 static void names_lead_to_ids_and_back(void **state)
 {
-	(void)state;
 #define HR_CALL(id, ret, name, ...) same_both_ways(#name, id);
 #define HR_KERNEL(id, name, ...)    same_both_ways(#name, id);
 #include "proto/calls.def"
@@ -33,7 +28,6 @@ static void names_lead_to_ids_and_back(void **state)
 /* Records are hostile input: any number has an entry. */
 static void unknown_ids_have_an_empty_entry(void **state)
 {
-	(void)state;
 	for (unsigned op = 0; op <= UINT16_MAX; op++) {
 		const struct hr_op_info *info = hr_op_info((uint16_t)op);
 
@@ -49,7 +43,6 @@ static void rows_say_what_they_are(void **state)
 {
 	const struct hr_op_info *info = hr_op_info(HR_OP_fread);
 
-	(void)state;
 	assert_int_equal(info->class, HR_CLASS_READ);
 	assert_int_equal(info->api, HR_API_STDIO);
 	assert_int_equal(info->bytes_rule, HR_BYTES_ITEMS);
@@ -68,7 +61,6 @@ static void rows_say_what_they_are(void **state)
 
 static void causes_have_names(void **state)
 {
-	(void)state;
 	assert_string_equal(hr_cause_name(HR_CAUSE_SHIM), "shim");
 	assert_string_equal(hr_cause_name(HR_CAUSE_LOST), "lost");
 	assert_string_equal(hr_cause_name(HR_CAUSE_FAULT), "fault");
@@ -79,7 +71,6 @@ static void causes_have_names(void **state)
 
 static void bytes_follow_their_rule(void **state)
 {
-	(void)state;
 	assert_int_equal(hr_bytes_moved(HR_BYTES_NONE, 5, 7, 0), UINT64_MAX);
 	assert_int_equal(hr_bytes_moved(HR_BYTES_RET, 5, 7, 0), 5);
 	assert_int_equal(hr_bytes_moved(HR_BYTES_RET, -5, 7, 0), 0);
