@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -58,4 +59,16 @@ void numbered_each_once(const uint8_t *seen, uint64_t n, unsigned seed)
 		if (seen[i] != 1)
 			fail_msg("seed %u: event %llu of %llu was stored %u times", seed,
 				 (unsigned long long)i, (unsigned long long)n, seen[i]);
+}
+
+void numbered_check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
+{
+	uint8_t *seen = calloc(1, events + 1);
+
+	nodes_read(n, seen, events, sums);
+	assert_int_equal(sums->events, events);
+	numbered_each_once(seen, events, 0);
+	free(seen);
+	client_fdstore_clear();
+	nodes_done(n);
 }

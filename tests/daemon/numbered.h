@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "client.h"
+#include "nodes.h"
 
 #define NUMBERED_PATHS 50u /* files, 64 reads each in turn */
 
@@ -23,5 +24,8 @@ void numbered_pause_us(unsigned us);
 
 /* seen[i]: how often number i was found. */
 void numbered_each_once(const uint8_t *seen, uint64_t n, unsigned seed);
+
+/* Reads the store and removes it. All `events` are there, each once. */
+void numbered_check(struct nodes *n, uint64_t events, struct nodes_sums *sums);
 
 #endif

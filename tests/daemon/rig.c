@@ -365,19 +365,26 @@ void rig_replay(struct rig *r)
 
 /* ---- what came of it -------------------------------------------------------------------------------- */
 
+const Headrace__Frame *rig_next(const struct rig *r, Headrace__Frame__BodyCase body, unsigned *at)
+{
+	while (*at < r->n_frames) {
+		const Headrace__Frame *f = &r->frames[(*at)++]->frame;
+
+		if (f->body_case == body)
+			return f;
+	}
+	return NULL;
+}
+
 const Headrace__Process *rig_process(const struct rig *r, uint64_t proc)
 {
 	const Headrace__Process *found = NULL;
+	const Headrace__Frame *f;
 
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
-
-		if (f->body_case != HEADRACE__FRAME__BODY_PROCESSES)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_PROCESSES, &i)) != NULL;)
 		for (size_t k = 0; k < f->processes->n_rows; k++)
 			if (f->processes->rows[k]->proc == proc)
 				found = f->processes->rows[k];
-	}
 	return found;
 }
 
@@ -392,15 +399,23 @@ size_t rig_events(const struct rig *r, struct hr_event *events, size_t max)
 	return n;
 }
 
+int64_t rig_last_offset(struct rig *r)
+{
+	struct hr_event e[64];
+	size_t n;
+
+	rig_tick(r, r->now + 2 * RIG_SECOND);
+	n = rig_events(r, e, 64);
+	must(n > 0, "no event");
+	return e[n - 1].offset;
+}
+
 Headrace__Rollup rig_rollup(const struct rig *r, uint64_t proc, uint16_t op)
 {
 	Headrace__Rollup sum = HEADRACE__ROLLUP__INIT;
+	const Headrace__Frame *f;
 
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
-
-		if (f->body_case != HEADRACE__FRAME__BODY_ROLLUPS)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_ROLLUPS, &i)) != NULL;)
 		for (size_t k = 0; k < f->rollups->n_rows; k++) {
 			const Headrace__Rollup *row = f->rollups->rows[k];
 
@@ -413,7 +428,6 @@ Headrace__Rollup rig_rollup(const struct rig *r, uint64_t proc, uint16_t op)
 			if (row->max_dur_ns > sum.max_dur_ns)
 				sum.max_dur_ns = row->max_dur_ns;
 		}
-	}
 	return sum;
 }
 
@@ -421,12 +435,9 @@ Headrace__KernelRecord rig_kernel_record(const struct rig *r, uint64_t proc, uin
 					 const char *op, unsigned cause)
 {
 	Headrace__KernelRecord sum = HEADRACE__KERNEL_RECORD__INIT;
+	const Headrace__Frame *f;
 
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
-
-		if (f->body_case != HEADRACE__FRAME__BODY_KERNEL_RECORDS)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_KERNEL_RECORDS, &i)) != NULL;)
 		for (size_t k = 0; k < f->kernel_records->n_rows; k++) {
 			const Headrace__KernelRecord *row = f->kernel_records->rows[k];
 
@@ -438,33 +449,26 @@ Headrace__KernelRecord rig_kernel_record(const struct rig *r, uint64_t proc, uin
 			sum.errors += row->errors;
 			sum.dur_ns += row->dur_ns;
 		}
-	}
 	return sum;
 }
 
 uint64_t rig_loss(const struct rig *r, const char *reason)
 {
+	const Headrace__Frame *f;
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
-
-		if (f->body_case != HEADRACE__FRAME__BODY_LOSS)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_LOSS, &i)) != NULL;)
 		for (size_t k = 0; k < f->loss->n_rows; k++)
 			if (strcmp(f->loss->rows[k]->reason, reason) == 0)
 				sum += f->loss->rows[k]->count;
-	}
 	return sum;
 }
 
 uint32_t rig_file_id(const struct rig *r, const char *path)
 {
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
+	const Headrace__Frame *f;
 
-		if (f->body_case != HEADRACE__FRAME__BODY_PATHS)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_PATHS, &i)) != NULL;)
 		for (size_t k = 0; k < f->paths->n_rows; k++) {
 			const Headrace__Path *row = f->paths->rows[k];
 
@@ -472,23 +476,18 @@ uint32_t rig_file_id(const struct rig *r, const char *path)
 			    memcmp(row->path.data, path, row->path.len) == 0)
 				return row->id;
 		}
-	}
 	return 0;
 }
 
 const Headrace__FileRecord *rig_filerec(const struct rig *r, const char *path, unsigned nth)
 {
 	uint32_t id = rig_file_id(r, path);
+	const Headrace__Frame *f;
 
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
-
-		if (f->body_case != HEADRACE__FRAME__BODY_FILE_RECORDS)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_FILE_RECORDS, &i)) != NULL;)
 		for (size_t k = 0; k < f->file_records->n_rows; k++)
 			if (f->file_records->rows[k]->file == id && nth-- == 0)
 				return f->file_records->rows[k];
-	}
 	return NULL;
 }
 

@@ -85,8 +85,14 @@ struct hr_live_picture;
 struct hr_live_cell;
 struct hr_live_picture *rig_picture(struct rig *r, const struct hr_live_cell *cells, size_t n);
 
+/* The next frame of a kind among those seen, from *at on; NULL: no more. *at: 0 at first. */
+const Headrace__Frame *rig_next(const struct rig *r, Headrace__Frame__BodyCase body, unsigned *at);
+
 /* The last Process row of proc among the frames seen, NULL: none. */
 const Headrace__Process *rig_process(const struct rig *r, uint64_t proc);
+
+/* Ticks, and returns the offset of the last event. Fails if there is none. */
+int64_t rig_last_offset(struct rig *r);
 
 /* All events seen, in order, at most max; returns how many. */
 size_t rig_events(const struct rig *r, struct hr_event *events, size_t max);

@@ -158,14 +158,11 @@ static void counters_level_has_no_events(void **state)
 static const Headrace__Levels *level_row(const struct rig *r, const char *level)
 {
 	const Headrace__Levels *last = NULL;
+	const Headrace__Frame *f;
 
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
-
-		if (f->body_case == HEADRACE__FRAME__BODY_LEVELS &&
-		    strcmp(f->levels->level, level) == 0)
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_LEVELS, &i)) != NULL;)
+		if (strcmp(f->levels->level, level) == 0)
 			last = f->levels;
-	}
 	assert_non_null(last);
 	return last;
 }
@@ -387,15 +384,12 @@ static void lost_so_far(struct rig *r, uint64_t proc, uint64_t base, uint64_t co
 /* The first loss of this reason. */
 static const Headrace__LossRow *loss_row(const struct rig *r, const char *reason)
 {
-	for (unsigned i = 0; i < r->n_frames; i++) {
-		const Headrace__Frame *f = &r->frames[i]->frame;
+	const Headrace__Frame *f;
 
-		if (f->body_case != HEADRACE__FRAME__BODY_LOSS)
-			continue;
+	for (unsigned i = 0; (f = rig_next(r, HEADRACE__FRAME__BODY_LOSS, &i)) != NULL;)
 		for (size_t k = 0; k < f->loss->n_rows; k++)
 			if (strcmp(f->loss->rows[k]->reason, reason) == 0)
 				return f->loss->rows[k];
-	}
 	fail_msg("no loss %s", reason);
 	return NULL;
 }

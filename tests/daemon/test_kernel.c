@@ -37,18 +37,6 @@ static void raw(struct rig *r, uint64_t proc, const char *name, const char *path
 	rig_probed(r, proc, s, 2);
 }
 
-/* Offset of the last event. */
-static int64_t last_offset(struct rig *r)
-{
-	struct hr_event e[64];
-	size_t n;
-
-	rig_tick(r, r->now + 2 * RIG_SECOND);
-	n = rig_events(r, e, 64);
-	assert_true(n > 0);
-	return e[n - 1].offset;
-}
-
 /* ---- records ---------------------------------------------------------------------------------------- */
 
 static void records_are_like_any(void **state)
@@ -160,24 +148,24 @@ static void raw_calls_move_what_shims_use(void **state)
 	p = rig_attach(&r, &(struct rig_hello){.pid = 10});
 	raw(&r, p, "openat", F, 5, 5, NONE);
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), 0); /* opened raw, read by the shim */
+	assert_int_equal(rig_last_offset(&r), 0); /* opened raw, read by the shim */
 	raw(&r, p, "pread64", F, 5, 10, 10);
 	raw(&r, p, "read", F, 5, -EINTR, 10);
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), 10); /* neither has moved it */
+	assert_int_equal(rig_last_offset(&r), 10); /* neither has moved it */
 	raw(&r, p, "lseek", F, 5, 4000, 4000);
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), 4000);
+	assert_int_equal(rig_last_offset(&r), 4000);
 	raw(&r, p, "dup", F, 5, 9, NONE);
 	raw(&r, p, "readv", F, 9, 90, 4010);
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), 4100);
+	assert_int_equal(rig_last_offset(&r), 4100);
 	raw(&r, p, "io_uring_read", F, 5, 10, 0); /* elsewhere */
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), 4110);
+	assert_int_equal(rig_last_offset(&r), 4110);
 	raw(&r, p, "io_uring_read", F, 5, 10, 4120); /* where it stands: did it name that? */
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), NONE);
+	assert_int_equal(rig_last_offset(&r), NONE);
 	rig_done(&r);
 }
 
@@ -195,20 +183,20 @@ static void raw_closes(void **state)
 	rig_tick(&r, r.now + 10 * RIG_SECOND);
 	assert_non_null(rig_filerec(&r, F, 0)); /* as after any close */
 	shim(&r, p, "read", F, 5, 10, NONE);
-	assert_int_equal(last_offset(&r), NONE);
+	assert_int_equal(rig_last_offset(&r), NONE);
 	/* Told when the number is another file's already. */
 	shim(&r, p, "open64", F, 6, 6, NONE);
 	shim(&r, p, "open64", G, 6, 6, NONE);
 	raw(&r, p, "close", F, 6, 0, NONE);
 	shim(&r, p, "read", G, 6, 10, NONE);
-	assert_int_equal(last_offset(&r), 0);
+	assert_int_equal(rig_last_offset(&r), 0);
 	/* A descriptor of io_uring's own table is none of the process's. */
 	s[0] = thread(77);
 	s[1] = rig_op(&r, "io_uring_close", G, 6, 0, ASKED, NONE, 0, 10);
 	s[1].bits = HR_REC_VFORK;
 	rig_probed(&r, p, s, 2);
 	shim(&r, p, "read", G, 6, 10, NONE);
-	assert_int_equal(last_offset(&r), 10);
+	assert_int_equal(rig_last_offset(&r), 10);
 	rig_done(&r);
 }
 

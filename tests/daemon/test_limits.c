@@ -15,7 +15,7 @@
 #include "client.h"
 #include "store/store.h"
 #include "daemon/node/recover.h"
-#include "nodes.h"
+#include "numbered.h"
 #include "tests/unit.h"
 
 #define HALF_BYTES (8u << 20)
@@ -30,20 +30,6 @@ static void reads(const struct client *c, uint64_t from, uint64_t to)
 static uint32_t level_of(const struct client *c)
 {
 	return __atomic_load_n(&((struct hr_map_hdr *)c->maps[0])->level, __ATOMIC_RELAXED);
-}
-
-/* Reads the store and removes it. All `events` are there, each once. */
-static void check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
-{
-	uint8_t *seen = calloc(1, events + 1);
-
-	nodes_read(n, seen, events, sums);
-	assert_int_equal(sums->events, events);
-	for (uint64_t i = 0; i < events; i++)
-		assert_int_equal(seen[i], 1);
-	free(seen);
-	client_fdstore_clear();
-	nodes_done(n);
 }
 
 static pid_t kill_and_restart(struct nodes *n, pid_t daemon)
@@ -91,7 +77,7 @@ static void bell_and_beat_outlive_the_daemon(void **state)
 	assert_int_equal(level_of(&c), HR_LEVEL_OFF); /* the client records no more */
 	client_detach(&c);
 	client_fdstore_gather();
-	check(&n, 2 * EACH, &sums);
+	numbered_check(&n, 2 * EACH, &sums);
 }
 
 static void clients_cannot_write_the_node_page(void **state)
@@ -155,7 +141,7 @@ static void a_journal_elsewhere(void **state)
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	assert_int_equal(files_in(folder), 0);
 	client_detach(&c);
-	check(&n, 2 * EACH, &sums);
+	numbered_check(&n, 2 * EACH, &sums);
 }
 
 /* Recovery fails, names the cause, and leaves the file alone. */
@@ -280,7 +266,7 @@ static void no_room_for_a_journal(void **state)
 	reads(&c, 0, EACH);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
-	check(&n, EACH, &sums);
+	numbered_check(&n, EACH, &sums);
 	assert_int_equal(sums.journal_memory, 1);
 	assert_int_equal(sums.other_loss, 0);
 }
@@ -396,7 +382,7 @@ static void sessions_past_the_limit_are_counted(void **state)
 	nodes_await(client_attach(&c, n.socket, 0, 0, NULL) == 0 || (refused++, false));
 	client_detach(&c);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
-	check(&n, 0, &sums);
+	numbered_check(&n, 0, &sums);
 	assert_int_equal(sums.limit, refused);
 	assert_int_equal(sums.processes, 3);
 }
@@ -426,7 +412,7 @@ static void a_rank_learnt_late_is_deselected(void **state)
 		assert_int_equal(((struct hr_map_hdr *)c.maps[i])->level, HR_LEVEL_OFF);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
-	check(&n, 10, &sums); /* its earlier operations remain */
+	numbered_check(&n, 10, &sums); /* its earlier operations remain */
 	assert_int_equal(sums.deselected, 1);
 }
 

@@ -11,24 +11,11 @@
 #include "client.h"
 #include "common/ops.h"
 #include "store/store.h"
-#include "nodes.h"
+#include "numbered.h"
 #include "offer.h"
 #include "tests/unit.h"
 
 #define SHORT_ONES 20u
-
-static void check(struct nodes *n, uint64_t events, struct nodes_sums *sums)
-{
-	uint8_t *seen = calloc(1, events + 1);
-
-	nodes_read(n, seen, events, sums);
-	assert_int_equal(sums->events, events);
-	for (uint64_t i = 0; i < events; i++)
-		assert_int_equal(seen[i], 1);
-	free(seen);
-	client_fdstore_clear();
-	nodes_done(n);
-}
 
 static void many_rings(void **state)
 {
@@ -46,7 +33,7 @@ static void many_rings(void **state)
 		client_reads(&c, client_ring(&c, i / 4, i % 4), i * 1000, i * 1000 + 1000);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
-	check(&n, 24000, &sums);
+	numbered_check(&n, 24000, &sums);
 	assert_int_equal(sums.file_reads, 24000);
 }
 
@@ -89,7 +76,7 @@ static void a_dead_process_is_read_to_its_end(void **state)
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_fdstore_gather();
 	assert_int_equal(client_fdstore_count(), 0);
-	check(&n, 200, &sums);
+	numbered_check(&n, 200, &sums);
 	assert_int_equal(sums.torn, 3);
 	assert_int_equal(sums.ended_processes, 1);
 }
@@ -116,7 +103,7 @@ static void counted_calls_are_read_to_the_end(void **state)
 	daemon = nodes_start(&n);
 	run_client(&n, count_calls);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
-	check(&n, 0, &sums);
+	numbered_check(&n, 0, &sums);
 	assert_int_equal(sums.file_reads, 70);
 	assert_int_equal(sums.ended_processes, 1);
 }
@@ -142,7 +129,7 @@ static void excluded_opens_are_read_to_the_end(void **state)
 		nodes_await((client_fdstore_gather(), client_fdstore_count()) == 1);
 	}
 	assert_int_equal(nodes_stop(&n, daemon), 0);
-	check(&n, 0, &sums);
+	numbered_check(&n, 0, &sums);
 	assert_int_equal(sums.excluded, 3 * SHORT_ONES);
 	assert_int_equal(sums.ended_processes, SHORT_ONES);
 }
@@ -163,7 +150,7 @@ static void exec_is_a_new_process(void **state)
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&first);
 	client_detach(&second);
-	check(&n, 20, &sums);
+	numbered_check(&n, 20, &sums);
 	assert_int_equal(sums.processes, 2);
 	assert_int_equal(sums.ended_processes, 1);
 }
@@ -197,7 +184,7 @@ static void a_parent_is_found_above_unrecorded_processes(void **state)
 	assert_int_equal(attach_below(&n, 4), 0);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
-	check(&n, 0, &sums);
+	numbered_check(&n, 0, &sums);
 	assert_int_equal(sums.processes, 2);
 	assert_int_equal(sums.child_processes, 1);
 }
@@ -217,7 +204,7 @@ static void other_ranks_are_deselected(void **state)
 	assert_int_equal(client_attach(&c, n.socket, 0, 0, in), 0);
 	assert_int_equal(nodes_stop(&n, daemon), 0);
 	client_detach(&c);
-	check(&n, 0, &sums);
+	numbered_check(&n, 0, &sums);
 	assert_int_equal(sums.processes, 2); /* the one left out is listed */
 }
 
@@ -236,7 +223,7 @@ static void one_process_attaches_again_and_again(void **state)
 		client_detach(&c);
 	}
 	assert_int_equal(nodes_stop(&n, daemon), 0);
-	check(&n, 0, &sums);
+	numbered_check(&n, 0, &sums);
 	assert_int_equal(sums.processes, 200);
 	assert_int_equal(sums.ended_processes, 199);
 }
