@@ -15,8 +15,7 @@ void hr_gen_open(struct hr_gen_stream *s, const char *store, const struct hr_str
 					  .error_ns = 50,
 					  .zstd = BUILD_ZSTD_NO_BATCHES}};
 	s->cached = build_must(calloc(n_tasks + 1, HR_OP_MAX * sizeof(*s->cached)));
-	if (hr_encoder_new(&s->b.encoder) < 0)
-		build_must(NULL);
+	build_check(hr_encoder_new(&s->b.encoder), "make an encoder");
 	build_open(&s->b, store, id);
 }
 

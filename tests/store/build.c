@@ -9,7 +9,7 @@
 
 #include "common/rollup.h"
 
-static void check(int r, const char *what)
+void build_check(int r, const char *what)
 {
 	if (r >= 0)
 		return;
@@ -19,20 +19,20 @@ static void check(int r, const char *what)
 
 void *build_must(void *memory)
 {
-	check(memory != NULL ? 0 : -ENOMEM, "allocate");
+	build_check(memory != NULL ? 0 : -ENOMEM, "allocate");
 	return memory;
 }
 
 void build_open(struct build *b, const char *store, const struct hr_stream_id *id)
 {
-	check(hr_writer_open(store, id, &b->writer, NULL), store);
+	build_check(hr_writer_open(store, id, &b->writer, NULL), store);
 }
 
 void build_close(struct build *b)
 {
 	hr_regions_free(b->regions);
 	b->regions = NULL;
-	check(hr_writer_close(b->writer), "close the stream");
+	build_check(hr_writer_close(b->writer), "close the stream");
 	b->writer = NULL;
 }
 
@@ -50,7 +50,7 @@ int build_send(struct build *b, Headrace__Frame *frame)
 	frame->base.n_unknown_fields = b->unknown != NULL;
 	frame->base.unknown_fields = b->unknown;
 	frame->seq = b->writer != NULL ? hr_writer_mark(b->writer) + 1 : b->seq;
-	check(hr_frame_pack(frame, zstd, &b->packed, &b->packed_bytes), "pack a frame");
+	build_check(hr_frame_pack(frame, zstd, &b->packed, &b->packed_bytes), "pack a frame");
 	frame->clock = NULL;
 	frame->base.n_unknown_fields = 0;
 	if (b->writer == NULL)
@@ -58,7 +58,7 @@ int build_send(struct build *b, Headrace__Frame *frame)
 	r = hr_writer_append(b->writer, b->packed, b->packed_bytes);
 	free(b->packed);
 	if (!b->may_fail)
-		check(r, "append a frame");
+		build_check(r, "append a frame");
 	return r;
 }
 
@@ -150,8 +150,8 @@ int build_events(struct build *b, const struct hr_event *events, size_t n,
 	int r;
 
 	if (encoder == NULL)
-		check(hr_encoder_new(&encoder), "make an encoder");
-	check(hr_batch_encode(encoder, events, n, tasks, n_tasks, &batch), "encode events");
+		build_check(hr_encoder_new(&encoder), "make an encoder");
+	build_check(hr_batch_encode(encoder, events, n, tasks, n_tasks, &batch), "encode events");
 	r = build_send(b, BUILD_FRAME(EVENTS, events, &batch));
 	if (encoder != b->encoder)
 		hr_encoder_free(encoder);
@@ -199,14 +199,14 @@ static uint32_t number_text(struct build *b, const char *text)
 	uint32_t number = 0;
 
 	if (text != NULL)
-		check(hr_regions_text(b->regions, text, strlen(text), &number), "add a text");
+		build_check(hr_regions_text(b->regions, text, strlen(text), &number), "add a text");
 	return number;
 }
 
 void build_region(struct build *b, struct hr_region region, struct build_texts texts)
 {
 	if (b->regions == NULL)
-		check(hr_regions_new(&b->regions), "make regions");
+		build_check(hr_regions_new(&b->regions), "make regions");
 	if (hr_regions_count(b->regions) == HR_REGIONS_MAX)
 		build_regions(b);
 	region.count += region.count == 0;
@@ -214,7 +214,7 @@ void build_region(struct build *b, struct hr_region region, struct build_texts t
 	region.category = number_text(b, texts.category);
 	region.args = number_text(b, texts.args);
 	region.name = number_text(b, texts.name);
-	check(hr_regions_add(b->regions, &region), "add a region");
+	build_check(hr_regions_add(b->regions, &region), "add a region");
 }
 
 int build_regions(struct build *b)
@@ -241,7 +241,7 @@ char *build_folder(void)
 
 	if (asprintf(&path, "%s/headrace-test-XXXXXX", tmp != NULL ? tmp : "/tmp") < 0 ||
 	    mkdtemp(path) == NULL)
-		check(-errno, "make a folder");
+		build_check(-errno, "make a folder");
 	return path;
 }
 

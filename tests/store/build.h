@@ -85,7 +85,8 @@ char *build_folder(void);
 void build_remove(char *folder);
 void build_empty(const char *folder); /* removes it, without free() */
 
-/* Returns memory that was allocated; aborts if it is NULL. */
+/* What a function and malloc() return; abort if it is an error, or NULL. */
+void build_check(int r, const char *what);
 void *build_must(void *memory);
 
 /* qsort() of struct hr_event by the ends of operations. */
