@@ -9,7 +9,6 @@
  * stream of its own.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,11 +184,6 @@ static int play(const struct options *o, struct bench *b, const char *address)
 	return r;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 int main(int argc, char **argv)
 {
 	struct rlimit files = {0};
@@ -217,6 +211,6 @@ int main(int argc, char **argv)
 	b.collector = c.pid;
 	r = play(&o, &b, c.address);
 	collector_stop(&c);
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	build_empty(folder);
 	return r < 0;
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,11 +80,6 @@ static int take_file(struct gathered *g, const char *path)
 	return r;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 int bench_frames_make(struct bench_frames *f, uint64_t events, uint32_t batch)
 {
 	struct hr_gen_config config = HR_GEN_CONFIG(events);
@@ -106,7 +100,7 @@ int bench_frames_make(struct bench_frames *f, uint64_t events, uint32_t batch)
 	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
 		r = take_file(&g, found.gl_pathv[i]);
 	globfree(&found);
-	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	build_empty(folder);
 	if (r < 0)
 		bench_frames_done(f);
 	return r;

@@ -145,11 +145,10 @@ static void little_is_kept(struct hr_query *q)
 static void a_large_job(void **state)
 {
 	const struct hr_we_config job = {.job = "noscr", .events = 300000};
-	char *store = strdup("/tmp/headrace-busy-XXXXXX"), *is, *should;
+	char *store = build_folder(), *is, *should;
 	struct hr_we_totals totals = {0};
 	struct fixture f;
 
-	assert_non_null(mkdtemp(store));
 	assert_int_equal(hr_we_store(&job, store, &totals), 0);
 	hr_we_totals_done(&totals);
 	fixture_open(&f, store, NULL);

@@ -179,9 +179,8 @@ static char *make(uint32_t batch_events)
 				       .workers = 3,
 				       .paths = 6000,
 				       .batch_events = batch_events};
-	char *store = strdup("/tmp/headrace-query-test-XXXXXX");
+	char *store = build_folder();
 
-	assert_non_null(mkdtemp(store));
 	assert_int_equal(hr_gen_store(&config, store, "7"), 0);
 	return store;
 }

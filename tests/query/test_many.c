@@ -12,15 +12,6 @@
 
 #define FEW 1000u
 
-static char *make_empty(void)
-{
-	char *store = strdup("/tmp/headrace-many-XXXXXX");
-
-	assert_non_null(store);
-	assert_non_null(mkdtemp(store));
-	return store;
-}
-
 static int count_chunk(void *self, duckdb_data_chunk chunk)
 {
 	++*(unsigned *)self;
@@ -30,7 +21,7 @@ static int count_chunk(void *self, duckdb_data_chunk chunk)
 /* DuckDB handles rows by the chunk. A scan that gives it one chunk for each stream costs many times as much. */
 static void rows_of_many_streams_share_a_chunk(void **state)
 {
-	char *store = make_empty();
+	char *store = build_folder();
 	unsigned chunks = 0;
 	const struct hr_query_sink sink = {.chunk = count_chunk, .self = &chunks};
 	struct fixture f;

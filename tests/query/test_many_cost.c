@@ -22,10 +22,8 @@
 
 static char *make(uint32_t jobs)
 {
-	char *store = strdup("/tmp/headrace-many-XXXXXX");
+	char *store = build_folder();
 
-	assert_non_null(store);
-	assert_non_null(mkdtemp(store));
 	hr_many_jobs(store, 1, jobs);
 	return store;
 }

@@ -410,10 +410,8 @@ static void a_missing_node_is_said(void **state)
 
 static int setup(void **state)
 {
-	char *store = strdup("/tmp/headrace-query-test-XXXXXX");
+	char *store = build_folder();
 
-	assert_non_null(store);
-	assert_non_null(mkdtemp(store));
 	assert_int_equal(hr_store_create(store), 0);
 	assert_int_equal(hr_we_store(&noscr, store, &totals[0]), 0);
 	assert_int_equal(hr_we_store(&scr, store, &totals[1]), 0);
