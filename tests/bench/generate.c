@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/bench/generate.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,32 +177,26 @@ void hr_gen_next(struct hr_gen *g, struct hr_event *events, size_t n)
 	}
 }
 
-static int allocate(struct hr_gen *g)
+static void allocate(struct hr_gen *g)
 {
 	const struct hr_gen_config *c = &g->config;
 
 	g->n_tasks = (size_t)c->ranks * (1 + c->workers);
 	g->path_room = c->paths + c->events / CHECKPOINT_WRITES + g->n_tasks + 1;
-	g->file_of_path = calloc(c->paths, sizeof(*g->file_of_path));
-	g->path_of_file = malloc(g->path_room * sizeof(*g->path_of_file));
-	g->tasks = calloc(g->n_tasks, sizeof(*g->tasks));
-	g->actors = calloc(g->n_tasks, sizeof(*g->actors));
-	return g->file_of_path && g->path_of_file && g->tasks && g->actors ? 0 : -ENOMEM;
+	g->file_of_path = build_must(calloc(c->paths, sizeof(*g->file_of_path)));
+	g->path_of_file = build_must(malloc(g->path_room * sizeof(*g->path_of_file)));
+	g->tasks = build_must(calloc(g->n_tasks, sizeof(*g->tasks)));
+	g->actors = build_must(calloc(g->n_tasks, sizeof(*g->actors)));
 }
 
-int hr_gen_new(const struct hr_gen_config *config, uint32_t node, struct hr_gen **ret)
+struct hr_gen *hr_gen_new(const struct hr_gen_config *config, uint32_t node)
 {
-	struct hr_gen *g = calloc(1, sizeof(*g));
+	struct hr_gen *g = build_must(calloc(1, sizeof(*g)));
 
-	if (!g)
-		return -ENOMEM;
 	g->config = *config;
 	g->node = node;
 	hr_gen_random_init(&g->random, config->seed * 1000 + node);
-	if (allocate(g) < 0) {
-		hr_gen_free(g);
-		return -ENOMEM;
-	}
+	allocate(g);
 	for (uint32_t t = 0; t < g->n_tasks; t++) {
 		struct actor *a = &g->actors[t];
 
@@ -214,8 +207,7 @@ int hr_gen_new(const struct hr_gen_config *config, uint32_t node, struct hr_gen 
 		a->clock_ns = HR_GEN_BOOT_NS + hr_gen_noisy(&g->random, 1e6);
 		plan(g, a);
 	}
-	*ret = g;
-	return 0;
+	return g;
 }
 
 void hr_gen_free(struct hr_gen *g)

@@ -40,7 +40,7 @@ struct hr_gen_config {
 
 struct hr_gen;
 
-int hr_gen_new(const struct hr_gen_config *config, uint32_t node, struct hr_gen **ret);
+struct hr_gen *hr_gen_new(const struct hr_gen_config *config, uint32_t node);
 void hr_gen_free(struct hr_gen *g);
 
 /*
@@ -65,6 +65,6 @@ uint64_t hr_gen_path_hash(const struct hr_gen *g, uint32_t file);
  * Writes the job `job` as a store with a stream per node: processes, mounts, paths, events, rollups,
  * ended.
  */
-int hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job);
+void hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job);
 
 #endif

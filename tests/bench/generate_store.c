@@ -85,8 +85,8 @@ static void send_all(struct out *o, size_t n_tasks)
 	build_end(&o->stream.b, "ended");
 }
 
-static int write_node(const struct hr_gen_config *config, uint32_t node, const char *store,
-		      const char *job)
+static void write_node(const struct hr_gen_config *config, uint32_t node, const char *store,
+		       const char *job)
 {
 	char name[32];
 	struct hr_stream_id id = {.cluster = "bench",
@@ -94,29 +94,21 @@ static int write_node(const struct hr_gen_config *config, uint32_t node, const c
 				  .node = name,
 				  .boot_id = "00000000-0000-4000-8000-000000000000",
 				  .instance = config->seed << 16 | node};
-	struct out o = {.config = config};
+	struct out o = {.config = config, .gen = hr_gen_new(config, node)};
 	const struct hr_task *tasks;
-	size_t n_tasks;
-	int r = hr_gen_new(config, node, &o.gen);
+	size_t n_tasks = hr_gen_tasks(o.gen, &tasks);
 
-	if (r < 0)
-		return r;
 	snprintf(name, sizeof(name), "node%u", node);
-	n_tasks = hr_gen_tasks(o.gen, &tasks);
 	hr_gen_open(&o.stream, store, &id, n_tasks);
 	o.events = build_must(malloc(config->batch_events * sizeof(*o.events)));
 	send_all(&o, n_tasks);
 	hr_gen_close(&o.stream);
 	hr_gen_free(o.gen);
 	free(o.events);
-	return 0;
 }
 
-int hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job)
+void hr_gen_store(const struct hr_gen_config *config, const char *store, const char *job)
 {
-	int r = 0;
-
-	for (uint32_t node = 0; node < config->nodes && r == 0; node++)
-		r = write_node(config, node, store, job);
-	return r;
+	for (uint32_t node = 0; node < config->nodes; node++)
+		write_node(config, node, store, job);
 }

@@ -93,10 +93,9 @@ int bench_frames_make(struct bench_frames *f, uint64_t events, uint32_t batch)
 	config.batch_events = batch;
 	if (!mkdtemp(folder))
 		return -errno;
-	r = hr_gen_store(&config, folder, "bench");
+	hr_gen_store(&config, folder, "bench");
 	snprintf(pattern, sizeof(pattern), "%s/jobs/bench/*/*.seg", folder);
-	if (r == 0 && glob(pattern, 0, NULL, &found) != 0)
-		r = -ENOENT;
+	r = glob(pattern, 0, NULL, &found) != 0 ? -ENOENT : 0;
 	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
 		r = take_file(&g, found.gl_pathv[i]);
 	globfree(&found);

@@ -181,8 +181,9 @@ static int node_write(const struct hr_we_config *config, struct pfw_job *j)
 	const struct hr_task *tasks;
 	size_t n, n_regions;
 
-	if (!events || files_open(j) || hr_we_node_new(config, j->node, &totals, &j->gen) < 0)
+	if (!events || files_open(j))
 		return 1;
+	j->gen = hr_we_node_new(config, j->node, &totals);
 	hr_we_tasks(j->gen, &tasks);
 	do {
 		n = hr_we_next(j->gen, events, GEN_EVENTS);

@@ -105,8 +105,8 @@ int hr_bench_codec(const struct hr_bench *bench)
 	int r = -ENOMEM;
 
 	run.events = malloc(config->batch_events * sizeof(*run.events));
-	if (run.events && hr_gen_new(config, 0, &run.gen) == 0 &&
-	    hr_encoder_new(&run.encoder) == 0 && hr_decoder_new(&run.decoder) == 0) {
+	run.gen = hr_gen_new(config, 0);
+	if (run.events && hr_encoder_new(&run.encoder) == 0 && hr_decoder_new(&run.decoder) == 0) {
 		skip_epoch(&run, config);
 		r = 0;
 		for (uint64_t b = 0; b < batches && b < SAMPLE_BATCHES && r == 0; b++)

@@ -302,13 +302,11 @@ static int run_rounds(struct drain *d, uint64_t events)
 
 static int drain_at(const struct hr_bench *bench, uint32_t level)
 {
-	struct drain d = {.level = level};
+	struct drain d = {.level = level, .gen = hr_gen_new(&bench->config, 0)};
 	const struct hr_task *tasks;
 	bool found;
-	int r = hr_gen_new(&bench->config, 0, &d.gen);
+	int r = hr_batch_pool_new(8, &d.pool);
 
-	if (!r)
-		r = hr_batch_pool_new(8, &d.pool);
 	if (!r)
 		r = hr_journal_open(-1, HR_JOURNAL_HALF_BYTES, &d.journal, &found);
 	if (!r)

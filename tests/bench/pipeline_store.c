@@ -80,13 +80,12 @@ int hr_bench_append(const struct hr_bench *bench)
 	double seconds = hr_bench_wall_s();
 	uint64_t events = 0, bytes = 0;
 	size_t n = 0;
-	int r = 0;
+	int r;
 
 	if (access(bench->store, F_OK) != 0)
-		r = hr_gen_store(&bench->config, bench->store, "bench");
+		hr_gen_store(&bench->config, bench->store, "bench");
 	seconds = hr_bench_wall_s() - seconds;
-	if (r == 0)
-		r = open_job(bench, &c, &streams, &n);
+	r = open_job(bench, &c, &streams, &n);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {

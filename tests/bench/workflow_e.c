@@ -4,7 +4,6 @@
  */
 #include "tests/bench/workflow_e.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -452,19 +451,16 @@ size_t hr_we_regions(struct hr_we_node *n, const struct hr_we_region **ret)
 	return count;
 }
 
-int hr_we_node_new(const struct hr_we_config *config, uint32_t node, struct hr_we_totals *totals,
-		   struct hr_we_node **ret)
+struct hr_we_node *hr_we_node_new(const struct hr_we_config *config, uint32_t node,
+				  struct hr_we_totals *totals)
 {
 	uint32_t checkpoints = config->scr ? SCR_CHECKPOINTS : HR_WE_CHECKPOINTS;
 	uint64_t events =
 	    config->events / HR_WE_NODES + (node == 0 ? config->events % HR_WE_NODES : 0);
 	uint64_t saves = checkpoints * HR_WE_LOCAL * calls_of_a_checkpoint(config->scr);
 	uint64_t workers = HR_WE_LOCAL * HR_WE_WORKERS, left = events - saves;
-	struct hr_we_node *n;
+	struct hr_we_node *n = build_must(calloc(1, sizeof(*n)));
 
-	if (config->events < HR_WE_EVENTS_MIN)
-		return -EINVAL;
-	n = build_must(calloc(1, sizeof(*n)));
 	n->config = *config;
 	n->node = node;
 	n->totals = totals;
@@ -482,8 +478,7 @@ int hr_we_node_new(const struct hr_we_config *config, uint32_t node, struct hr_w
 			a->queue = build_must(calloc(QUEUE, sizeof(*a->queue)));
 		plan(n, t);
 	}
-	*ret = n;
-	return 0;
+	return n;
 }
 
 void hr_we_node_free(struct hr_we_node *n)

@@ -54,7 +54,7 @@ struct hr_we_totals {
 };
 
 /* Writes the job as a stream per node; `ret` is zero before the first of its calls. */
-int hr_we_store(const struct hr_we_config *config, const char *store, struct hr_we_totals *ret);
+void hr_we_store(const struct hr_we_config *config, const char *store, struct hr_we_totals *ret);
 void hr_we_totals_done(struct hr_we_totals *t);
 
 /* Fewest events of a job: those of its checkpoints, and something to read for each worker. */
@@ -64,8 +64,8 @@ void hr_we_totals_done(struct hr_we_totals *t);
 
 struct hr_we_node;
 
-int hr_we_node_new(const struct hr_we_config *config, uint32_t node, struct hr_we_totals *totals,
-		   struct hr_we_node **ret);
+struct hr_we_node *hr_we_node_new(const struct hr_we_config *config, uint32_t node,
+				  struct hr_we_totals *totals);
 void hr_we_node_free(struct hr_we_node *n);
 
 /* The next events in completion order, at most `max`; 0: the job is over. */

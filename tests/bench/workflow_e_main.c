@@ -57,27 +57,22 @@ static void say(const char *job, const struct hr_we_totals *t)
 	printf("  %zu writes\n", t->n_writes);
 }
 
-static int make(const struct hr_we_config *config, const char *store)
+static void make(const struct hr_we_config *config, const char *store)
 {
 	struct hr_we_totals totals = {0};
-	int r = hr_we_store(config, store, &totals);
 
-	if (r < 0)
-		fprintf(stderr, "workflow_e: %s: %s\n", store, strerror(-r));
-	else
-		say(config->job, &totals);
+	hr_we_store(config, store, &totals);
+	say(config->job, &totals);
 	hr_we_totals_done(&totals);
-	return r < 0;
 }
 
-static int make_training(const struct hr_train_config *config, const char *store)
+static void make_training(const struct hr_train_config *config, const char *store)
 {
 	struct hr_train_totals totals = {0};
 
 	hr_train_store(config, store, &totals);
 	printf("%s\n  %" PRIu64 " events, %" PRIu64 " regions, %" PRIu64 " bytes on disk\n",
 	       config->job, totals.events, totals.regions, totals.bytes);
-	return 0;
 }
 
 int main(int argc, char **argv)
@@ -105,9 +100,13 @@ int main(int argc, char **argv)
 	scr.events = noscr.events / 10 > HR_WE_EVENTS_MIN ? noscr.events / 10 : HR_WE_EVENTS_MIN;
 	if (argc != optind + 1 || noscr.events < HR_WE_EVENTS_MIN)
 		return usage();
-	if (trains)
-		return training.nodes == 0 || training.files == 0
-			   ? usage()
-			   : make_training(&training, argv[optind]);
-	return make(&noscr, argv[optind]) || make(&scr, argv[optind]);
+	if (trains && (training.nodes == 0 || training.files == 0))
+		return usage();
+	if (trains) {
+		make_training(&training, argv[optind]);
+		return 0;
+	}
+	make(&noscr, argv[optind]);
+	make(&scr, argv[optind]);
+	return 0;
 }

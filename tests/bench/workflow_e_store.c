@@ -100,8 +100,8 @@ static void send_all(struct out *o)
 	build_end(&o->stream.b, "ended");
 }
 
-static int write_node(const struct hr_we_config *config, uint32_t node, const char *store,
-		      struct hr_we_totals *totals)
+static void write_node(const struct hr_we_config *config, uint32_t node, const char *store,
+		       struct hr_we_totals *totals)
 {
 	char name[32];
 	struct hr_stream_id id = {.cluster = "bench",
@@ -109,12 +109,10 @@ static int write_node(const struct hr_we_config *config, uint32_t node, const ch
 				  .node = name,
 				  .boot_id = "00000000-0000-4000-8000-000000000000",
 				  .instance = UINT64_C(0xe00) + node};
-	struct out o = {.config = config, .node = node};
+	struct out o = {
+	    .config = config, .node = node, .gen = hr_we_node_new(config, node, totals)};
 	const struct hr_task *tasks;
-	int r = hr_we_node_new(config, node, totals, &o.gen);
 
-	if (r < 0)
-		return r;
 	snprintf(name, sizeof(name), "node%u", node);
 	hr_gen_open(&o.stream, store, &id, hr_we_tasks(o.gen, &tasks));
 	o.records = hr_we_records_new(hr_we_tasks(o.gen, &tasks));
@@ -124,14 +122,10 @@ static int write_node(const struct hr_we_config *config, uint32_t node, const ch
 	hr_we_records_free(o.records);
 	hr_we_node_free(o.gen);
 	free(o.events);
-	return 0;
 }
 
-int hr_we_store(const struct hr_we_config *config, const char *store, struct hr_we_totals *ret)
+void hr_we_store(const struct hr_we_config *config, const char *store, struct hr_we_totals *ret)
 {
-	int r = 0;
-
-	for (uint32_t node = 0; node < HR_WE_NODES && r == 0; node++)
-		r = write_node(config, node, store, ret);
-	return r;
+	for (uint32_t node = 0; node < HR_WE_NODES; node++)
+		write_node(config, node, store, ret);
 }
