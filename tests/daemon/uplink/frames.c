@@ -88,7 +88,7 @@ static void make_names(struct build *b, size_t bytes)
 	free(row.path.data);
 }
 
-void frame_make(uint64_t seq, enum frame_kind kind, size_t bytes, uint8_t **ret, size_t *ret_bytes)
+static struct build frame_make(uint64_t seq, enum frame_kind kind, size_t bytes)
 {
 	struct build b = {
 	    .seq = seq, .now_ns = seq, .real_minus_boot_ns = UINT64_C(1000000000000)};
@@ -110,8 +110,7 @@ void frame_make(uint64_t seq, enum frame_kind kind, size_t bytes, uint8_t **ret,
 	default:
 		build_end(&b, "ended");
 	}
-	*ret = b.packed;
-	*ret_bytes = b.packed_bytes;
+	return b;
 }
 
 struct hr_stream_id frame_stream(const char *job, uint64_t instance)
@@ -122,17 +121,14 @@ struct hr_stream_id frame_stream(const char *job, uint64_t instance)
 
 int frame_append(struct hr_spool *s, struct hr_writer *w, enum frame_kind kind, size_t bytes)
 {
-	uint8_t *frame;
-	size_t n;
-	int r;
+	struct build b = frame_make(hr_writer_mark(w) + 1, kind, bytes);
+	int r = hr_spool_make_room(s, w, b.packed_bytes);
 
-	frame_make(hr_writer_mark(w) + 1, kind, bytes, &frame, &n);
-	r = hr_spool_make_room(s, w, n);
 	if (!r)
-		r = hr_writer_append(w, frame, n);
+		r = hr_writer_append(w, b.packed, b.packed_bytes);
 	if (!r)
 		hr_spool_appended(s, hr_writer_mark(w));
-	free(frame);
+	free(b.packed);
 	return r;
 }
 

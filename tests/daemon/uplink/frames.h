@@ -14,12 +14,11 @@
 
 enum frame_kind { FRAME_EVENTS, FRAME_FILES, FRAME_ROLLUPS, FRAME_NAMES, FRAME_ALONE, FRAME_END };
 
-/* About `bytes` long, incompressible. *ret is malloc'ed. */
-void frame_make(uint64_t seq, enum frame_kind kind, size_t bytes, uint8_t **ret, size_t *ret_bytes);
-
 struct hr_stream_id frame_stream(const char *job, uint64_t instance);
 
-/* Makes room, appends the writer's next frame, tells the spool. 0 or -ENOSPC. */
+/*
+ * Makes room, appends the writer's next frame (about `bytes` long, incompressible), reports it to the spool. 0 or -ENOSPC.
+ */
 int frame_append(struct hr_spool *s, struct hr_writer *w, enum frame_kind kind, size_t bytes);
 
 /* A fresh folder "<tmp>/spool" in *state; teardown removes it. */
