@@ -9,8 +9,6 @@
 #include "query/tables/internal.h"
 #include "tests/query/fixture.h"
 #include "tests/unit.h"
-#include "tests/unit.h"
-#include "tests/unit.h"
 
 static const char *const types[] = {
     [HR_SQL_BIGINT] = "BIGINT",

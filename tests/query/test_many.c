@@ -7,8 +7,6 @@
 #include "tests/bench/many_jobs.h"
 #include "tests/query/fixture.h"
 #include "tests/unit.h"
-#include "tests/unit.h"
-#include "tests/unit.h"
 
 #define FEW 1000u
 

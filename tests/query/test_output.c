@@ -8,8 +8,6 @@
 #include "query/duckdb/output.h"
 #include "tests/query/fixture.h"
 #include "tests/unit.h"
-#include "tests/unit.h"
-#include "tests/unit.h"
 
 static void expect_style(enum hr_output_format format, unsigned width,
 			 const struct hr_output_style *style, const char *sql, const char *expected)

@@ -9,8 +9,6 @@
 #include "query/named.h"
 #include "tests/query/fixture.h"
 #include "tests/unit.h"
-#include "tests/unit.h"
-#include "tests/unit.h"
 
 /* With one value more, an IN list that is too long for pruning. */
 #define EIGHT	   "9, 9, 9, 9, 9, 9, 9, 9, "
