@@ -109,9 +109,9 @@ void hr_table_print(const struct hr_table *t, size_t row, const char *blank, str
 
 	for (unsigned c = 0; c < t->n_columns; c++) {
 		const struct hr_table_cell *cell = hr_table_cell(t, row, c);
-		const char *text = hr_text_given(cell->text)  ? cell->text
-				   : c + 1 < t->n_columns ? blank
-							  : "";
+		const char *text = hr_text_given(cell->text) ? cell->text
+				   : c + 1 < t->n_columns    ? blank
+							     : "";
 		unsigned width = t->widths[c], cells = (unsigned)hr_text_cells(text);
 		char *shorter = NULL;
 

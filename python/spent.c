@@ -97,8 +97,8 @@ size_t spent_put(char *room, size_t size, size_t n, const char *format, ...)
 size_t spent_put_since(char *room, size_t size, size_t n, const struct spent *before,
 		       const struct spent *now)
 {
-	static const char *const waits[SPENT_WAITS] = {",\"sleep_ns\":", ",\"network_ns\":",
-						       ",\"lock_ns\":"};
+	static const char *const waits[SPENT_WAITS] = {
+	    ",\"sleep_ns\":", ",\"network_ns\":", ",\"lock_ns\":"};
 	unsigned long long waited;
 
 	if (now->cpu_ns < before->cpu_ns) /* a child forked since `before` starts from 0 */

@@ -217,8 +217,7 @@ int hr_import_main(int argc, char **argv)
 				     .files = calloc((size_t)argc + 1, sizeof(*a.files))};
 	int status = EXIT_FAILURE;
 
-	if (a.files &&
-	    hr_arguments(argc, argv, hr_import_option_table, take_argument, &a, &status))
+	if (a.files && hr_arguments(argc, argv, hr_import_option_table, take_argument, &a, &status))
 		status = check_and_run(&a);
 	free(a.files);
 	return status;

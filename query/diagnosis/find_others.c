@@ -27,8 +27,8 @@
 static void find_listing(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	const double *p = j->part[HR_PHASE_START];
-	struct hr_finding *f = hr__finding_add(j, HR_FOUND_LISTING,
-					       p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ]);
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_LISTING, p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ]);
 
 	if (f != NULL)
 		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
@@ -242,17 +242,16 @@ static void find_checkpoint(struct hr_training_job *j)
 
 static void find_sync(struct hr_training_job *j, const struct hr_job_files *files)
 {
-	struct hr_finding *f =
-	    hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_SYNC, hr__job_part(j, HR_PART_OWN_SYNC));
 
 	if (f == NULL)
 		return;
 	f->object = hr__item_path(j, files->synced);
 	if (files->syncs > 0)
-		f->evidence = hr__finding_text(
-		    j, "%s calls of fsync and related functions, %s each",
-		    hr__number(files->syncs).s,
-		    hr__seconds(f->lost * (double)j->lives / files->syncs).s);
+		f->evidence =
+		    hr__finding_text(j, "%s calls of fsync and related functions, %s each",
+				     hr__number(files->syncs).s,
+				     hr__seconds(f->lost * (double)j->lives / files->syncs).s);
 	/* The writes before these calls also become faster. */
 	f->gain_high += hr__job_part(j, HR_PART_OWN_WRITE);
 }

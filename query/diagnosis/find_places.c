@@ -40,8 +40,8 @@ static bool compare(const struct hr_job_files *f, double waited, double used, do
 {
 	ret->share = f->waited_s > 0 ? fmin(1, waited / f->waited_s) : 0;
 	ret->own = hr__per_operation(used, operations);
-	ret->others = hr__per_operation(f->read_s + f->metadata_s - used,
-					(double)f->operations - operations);
+	ret->others =
+	    hr__per_operation(f->read_s + f->metadata_s - used, (double)f->operations - operations);
 	return ret->share >= MOST && ret->own >= SLOW_FACTOR * ret->others;
 }
 

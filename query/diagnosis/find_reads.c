@@ -56,8 +56,7 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 		f->gain_high = f->lost;
 	}
 	f->gain_low *= GAIN_LOW;
-	f->gain_high =
-	    fmax(f->gain_high, fmin(HIGH_LOSS * f->lost, f->lost + HIGH_LOOP * j->loop));
+	f->gain_high = fmax(f->gain_high, fmin(HIGH_LOSS * f->lost, f->lost + HIGH_LOOP * j->loop));
 	f->gain_high = fmin(f->gain_high, hr__most_gain(j));
 }
 
@@ -180,12 +179,12 @@ static void describe_rereads(struct hr_training_job *j, struct hr_finding *f,
 static void describe_small_files(struct hr_training_job *j, struct hr_finding *f,
 				 const struct hr_job_files *files)
 {
-	f->evidence = hr__finding_text(
-	    j, "%s files of %s on average: to open one takes %s, to read it %s",
-	    hr__number(fmax(1, (double)files->read_files)).s,
-	    size((double)files->extent / (double)files->sized_files).s,
-	    each_took(files->metadata_s, (double)files->opens).s,
-	    each_took(files->read_s, (double)files->opens).s);
+	f->evidence =
+	    hr__finding_text(j, "%s files of %s on average: to open one takes %s, to read it %s",
+			     hr__number(fmax(1, (double)files->read_files)).s,
+			     size((double)files->extent / (double)files->sized_files).s,
+			     each_took(files->metadata_s, (double)files->opens).s,
+			     each_took(files->read_s, (double)files->opens).s);
 	advise_fewer_files(j, f);
 }
 

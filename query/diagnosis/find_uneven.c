@@ -17,7 +17,7 @@
 /* A slow worker causes at least this share of the waits. */
 #define MOST 0.6
 /* What a worker does for more than this share of its batches is what it mostly does. */
-#define MOSTLY 0.5
+#define MOSTLY	     0.5
 #define PREFETCH_MAX 32u
 /* Workers that make batches for more than this share of the time need no larger prefetch_factor. */
 #define BUSY 0.75
@@ -246,8 +246,7 @@ static const char *spread(struct hr_training_job *j, struct mostly *ret_slowest)
 			    "the median batch takes %s, but the slowest twentieth of all batches "
 			    "takes %s or more each; for these, the worker mostly %s",
 			    hr__seconds(ns[n / 2] / 1e9).s,
-			    hr__seconds(ns[n - 1 - n / SLOWEST_PART] / 1e9).s,
-			    ret_slowest->does);
+			    hr__seconds(ns[n - 1 - n / SLOWEST_PART] / 1e9).s, ret_slowest->does);
 	free(ns);
 	return text;
 }

@@ -281,8 +281,7 @@ static void advise_workers(struct hr_training_job *j, struct hr_finding *f, doub
 		advise_threads(j, f, others);
 	if (f->action == NULL)
 		f->action = "make the transforms of the data set cheaper";
-	hr__avoid(j, f, 1 << HR_USUAL_STORAGE,
-		  "faster storage: it is not what the loop waits for");
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: it is not what the loop waits for");
 }
 
 static const char *making_text(struct hr_training_job *j, const struct hr_job_waits *w)
@@ -327,11 +326,10 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 
 	if (f == NULL)
 		return;
-	f->evidence = hr__finding_text(j, "%u worker%s on %g core%s%s; %s%s", j->workers,
-				       j->workers == 1 ? "" : "s", j->cores,
-				       j->cores == 1 ? "" : "s",
-				       j->quota > 0 ? " (a CPU quota)" : "", making_text(j, w),
-				       other_users(j, w, others));
+	f->evidence = hr__finding_text(
+	    j, "%u worker%s on %g core%s%s; %s%s", j->workers, j->workers == 1 ? "" : "s", j->cores,
+	    j->cores == 1 ? "" : "s", j->quota > 0 ? " (a CPU quota)" : "", making_text(j, w),
+	    other_users(j, w, others));
 	if (disturbed)
 		advise_disturbed(j, f, w);
 	else if (few_cores)
@@ -389,16 +387,16 @@ static void advise_lock(struct hr_training_job *j, struct hr_finding *f,
 			const struct hr_job_waits *w)
 {
 	if (j->own) {
-		f->action = "find out which thread or process holds the lock, or fills the queue; "
-			    FIND_LINE;
+		f->action = "find out which thread or process holds the lock, or fills the "
+			    "queue; " FIND_LINE;
 		return;
 	}
 	if (w->sleep > LOCK_SHARE * f->lost)
 		f->evidence = hr__finding_text(
 		    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
 	f->action = "hold the lock for a shorter time (do not sleep, read or send requests while "
-		    "it is held), or give each worker an object of its own, which needs no lock; "
-		    FIND_LINE;
+		    "it is held), or give each worker an object of its own, which needs no "
+		    "lock; " FIND_LINE;
 	f->gain_high = HR_REST * f->lost;
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 }
@@ -407,10 +405,10 @@ static void advise_lock(struct hr_training_job *j, struct hr_finding *f,
 static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 {
 	double lost = w->sleep + w->network + w->lock + w->asleep;
-	enum hr_finding_cause cause = w->lock > LOCK_SHARE * lost	 ? HR_FOUND_LOCK
+	enum hr_finding_cause cause = w->lock > LOCK_SHARE * lost	  ? HR_FOUND_LOCK
 				      : w->network > NETWORK_SHARE * lost ? HR_FOUND_NETWORK
-				      : w->sleep > SLEEP_SHARE * lost	 ? HR_FOUND_SLEEP
-									 : HR_FOUND_ASLEEP;
+				      : w->sleep > SLEEP_SHARE * lost	  ? HR_FOUND_SLEEP
+									  : HR_FOUND_ASLEEP;
 	struct hr_finding *f = hr__finding_add(j, cause, lost);
 
 	if (f == NULL)

@@ -99,8 +99,8 @@ static uint64_t number_of(const struct hr_rows *rows, size_t row)
 
 static const size_t texts[] = {
 #define TEXT(name) [HR_FINDINGS_##name] = offsetof(struct hr_finding, name)
-    TEXT(meaning), TEXT(whose),	   TEXT(object), TEXT(mount),
-    TEXT(place),   TEXT(evidence), TEXT(action), TEXT(avoid)
+    TEXT(meaning),  TEXT(whose),  TEXT(object), TEXT(mount), TEXT(place),
+    TEXT(evidence), TEXT(action), TEXT(avoid)
 #undef TEXT
 };
 

@@ -89,7 +89,7 @@ struct hr_fetch {
 			uint64_t io_ns, cached_ns; /* after the scan: as in hr_spent */
 		};
 	};
-	uint64_t batch;	 /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
+	uint64_t batch; /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
 	struct hr_used used; /* by the thread that made the batch */
 };
 

@@ -70,9 +70,9 @@ static int read_times(const struct hr_diagnosis *d, const struct hr_scope *scope
 			to[job] = (struct hr_job_span){moment(&t, scope->from, INT64_MIN),
 						       moment(&t, scope->to, INT64_MAX)};
 		else
-			to[job] = (struct hr_job_span){
-			    t.start,
-			    t.runs || t.silent || t.end == 0 ? (int64_t)d->q->now_ns : t.end};
+			to[job] = (struct hr_job_span){t.start, t.runs || t.silent || t.end == 0
+								    ? (int64_t)d->q->now_ns
+								    : t.end};
 	}
 	return r;
 }

@@ -102,9 +102,8 @@ static int add_wait_for(struct hr_life_reader *r, const struct hr_mark *wait, ui
 	const struct hr_loop *loop = hr__loop_at(r, wait->loader, wait->from);
 	int64_t from = wait->from, loop_from = loop != NULL ? loop->from : INT64_MIN;
 	/* the worker's first fetch that ends after `from` */
-	uint32_t i = w->first +
-		     (uint32_t)hr_array_search(k, number - w->first,
-					       r->to->fetches[w->first + k].to <= from);
+	uint32_t i = w->first + (uint32_t)hr_array_search(k, number - w->first,
+							  r->to->fetches[w->first + k].to <= from);
 	int error = 0;
 
 	for (; error == 0 && i <= number && from < wait->to; i++) {

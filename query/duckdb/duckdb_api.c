@@ -148,11 +148,11 @@ static int search(char **ret_error)
 	handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (handle != NULL)
 		return use(handle, LIBRARY, ret_error);
-	return hr_text_fail(
-	    -ENOENT, ret_error,
-	    "queries need DuckDB (" LIBRARY "), recording and summaries do not: run "
-	    "`install-duckdb --user` (in libexec/headrace, or in scripts/ of the "
-	    "sources), or set HEADRACE_DUCKDB to the library or its folder");
+	return hr_text_fail(-ENOENT, ret_error,
+			    "queries need DuckDB (" LIBRARY
+			    "), recording and summaries do not: run "
+			    "`install-duckdb --user` (in libexec/headrace, or in scripts/ of the "
+			    "sources), or set HEADRACE_DUCKDB to the library or its folder");
 }
 
 int hr_duckdb_load(char **ret_error)

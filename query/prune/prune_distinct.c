@@ -113,7 +113,6 @@ bool hr__prune_distinct(const struct hr_json_tree *select)
 		if (!hr_json_part_is(&c->key, "from_table"))
 			take_tree(&w, c);
 	}
-	return !w.unsure &&
-	       (w.aggregates || has_distinct(select) ||
+	return !w.unsure && (w.aggregates || has_distinct(select) ||
 			     hr_json_tree_first(select, "group_expressions") != NULL);
 }

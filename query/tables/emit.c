@@ -134,7 +134,8 @@ static inline bool errno_unknown(int64_t ret)
 		type *to = out->data;                                                              \
 		__VA_ARGS__                                                                        \
                                                                                                    \
-		(void)c;                                                                           \
+		    (void)                                                                         \
+		    c;                                                                             \
 		(void)st;                                                                          \
 		for (uint32_t k = 0; k < n; k++) {                                                 \
 			const uint32_t i = rows[k];                                                \

@@ -216,8 +216,7 @@ static void op_cell(const struct hr_op_info *op, enum hr_from from, struct hr_ce
 	hr_cell_constant(c, text);
 }
 
-static void mount_cell(const struct hr_qstream *st, uint32_t mount, bool fs_type,
-		       struct hr_cell *c)
+static void mount_cell(const struct hr_qstream *st, uint32_t mount, bool fs_type, struct hr_cell *c)
 {
 	const struct hr_qmount *m = hr_query_mount(st, mount);
 

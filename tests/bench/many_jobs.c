@@ -11,11 +11,8 @@ static void write_job(const char *path, uint32_t number)
 {
 	static const struct hr_gen_mount mounts[] = {{"/data", "lustre"}};
 	char job[16], node[16];
-	struct hr_stream_id id = {.cluster = "lab",
-				  .job = job,
-				  .node = node,
-				  .boot_id = "boot",
-				  .instance = number};
+	struct hr_stream_id id = {
+	    .cluster = "lab", .job = job, .node = node, .boot_id = "boot", .instance = number};
 	Headrace__Process process = hr_gen_process(0, 0, -1, 1, 1, "python3 train.py");
 	struct hr_gen_stream s;
 

@@ -54,9 +54,9 @@ static Headrace__Process process_row(const struct out *o, uint32_t rank, uint32_
 {
 	const struct hr_train_pass *t = hr_train_pass_of(o->plan, rank, pass);
 	bool trains = worker == UINT32_MAX;
-	Headrace__Process row = hr_gen_process(
-	    task_of(o, rank, pass, worker), rank, trains ? -1 : (int)worker, o->plan->config.local,
-	    o->plan->ranks, "python3 train.py");
+	Headrace__Process row =
+	    hr_gen_process(task_of(o, rank, pass, worker), rank, trains ? -1 : (int)worker,
+			   o->plan->config.local, o->plan->ranks, "python3 train.py");
 
 	row.cpus = CORES;
 	row.end_ns = hr_train_pass_of(o->plan, rank, HR_TRAIN_PASSES - 1)->saved + 500000000;
@@ -363,10 +363,8 @@ static void write_node(struct hr_train_plan *plan, uint32_t node, const char *st
 				  .node = name,
 				  .boot_id = "00000000-0000-4000-8000-000000000000",
 				  .instance = UINT64_C(0x7000) + node};
-	struct out o = {.plan = plan,
-			.node = node,
-			.first = node * plan->config.local,
-			.totals = totals};
+	struct out o = {
+	    .plan = plan, .node = node, .first = node * plan->config.local, .totals = totals};
 
 	make_actors(&o);
 	snprintf(name, sizeof(name), "node%03u", node);

@@ -174,8 +174,7 @@ static void region(struct hr_we_node *n, uint32_t task, enum hr_we_name name, ui
 
 	if (n->n_regions == n->regions_room) {
 		n->regions_room = n->regions_room ? 2 * n->regions_room : 1024;
-		n->regions =
-		    build_must(realloc(n->regions, n->regions_room * sizeof(*n->regions)));
+		n->regions = build_must(realloc(n->regions, n->regions_room * sizeof(*n->regions)));
 	}
 	n->regions[n->n_regions++] = (struct hr_we_region){
 	    .name = name,

@@ -45,9 +45,9 @@ static void send_regions(struct out *o)
 	size_t n = hr_we_regions(o->gen, &list);
 
 	for (size_t i = 0; i < n; i++)
-		build_region(&o->stream.b, list[i].region,
-			     (struct build_texts){.domain = "torch",
-						  .name = hr_we_names[list[i].name]});
+		build_region(
+		    &o->stream.b, list[i].region,
+		    (struct build_texts){.domain = "torch", .name = hr_we_names[list[i].name]});
 	build_regions(&o->stream.b);
 }
 

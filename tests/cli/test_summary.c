@@ -34,7 +34,9 @@ static void add_processes(struct build *b)
 					   .pid = 100 + i,
 					   .start_ns = UINT64_C(1000000000),
 					   .end_ns = i == 2 ? 0 : UINT64_C(11000000000),
-					   .rank_plus1 = i == RANKED ? 0 : i == 2 ? 3 : 1,
+					   .rank_plus1 = i == RANKED ? 0
+							 : i == 2    ? 3
+								     : 1,
 					   .worker_plus1 = i == 1,
 					   .world_size = 4};
 	for (int i = 0; i < 3; i++) {
@@ -92,16 +94,17 @@ static void add_file_records(struct build *b)
 	Headrace__FileRecord r[CLASSES + 2];
 
 	for (uint32_t i = 0; i < CLASSES + 2; i++)
-		r[i] = (Headrace__FileRecord){
-		    .proc = 1 + i % RANKED,
-		    .file = i + 1,
-		    .opens = 1,
-		    .read_ns = i < CLASSES ? 1000 + i : i == CLASSES ? 0 : 999999,
-		    .bytes_read = i < CLASSES ? 4096 : 0,
-		    .write_ns = i == CLASSES ? 20000 : 0,
-		    .bytes_written = i == CLASSES ? 4 << 20 : 0,
-		    .first_ns = UINT64_C(2000000000),
-		    .last_ns = UINT64_C(12000000000)};
+		r[i] = (Headrace__FileRecord){.proc = 1 + i % RANKED,
+					      .file = i + 1,
+					      .opens = 1,
+					      .read_ns = i < CLASSES	? 1000 + i
+							 : i == CLASSES ? 0
+									: 999999,
+					      .bytes_read = i < CLASSES ? 4096 : 0,
+					      .write_ns = i == CLASSES ? 20000 : 0,
+					      .bytes_written = i == CLASSES ? 4 << 20 : 0,
+					      .first_ns = UINT64_C(2000000000),
+					      .last_ns = UINT64_C(12000000000)};
 	build_file_records(b, r, CLASSES + 2);
 }
 

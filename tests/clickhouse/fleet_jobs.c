@@ -71,19 +71,18 @@ static void send_job(struct node *n, bool ended)
 		     {"", "", 1004}};
 	unsigned u = n->job->number % 4;
 
-	build_job(&n->stream.b, (Headrace__JobEvent){
-				    .state = !ended		? "running"
-					     : n->job->failed ? "failed"
-							      : "ended",
-				    .uid = users[u].uid,
-				    .user = users[u].user,
-				    .account = users[u].account,
-				    .partition = "gpu",
-				    .name = "train.py",
-				    .start_ns = n->job->begin_ns,
-				    .end_ns = ended ? n->job->end_ns : 0,
-				    .ranks_expected = n->job->nodes * RANKS,
-				    .nodes_expected = n->job->nodes});
+	build_job(&n->stream.b, (Headrace__JobEvent){.state = !ended	       ? "running"
+							      : n->job->failed ? "failed"
+									       : "ended",
+						     .uid = users[u].uid,
+						     .user = users[u].user,
+						     .account = users[u].account,
+						     .partition = "gpu",
+						     .name = "train.py",
+						     .start_ns = n->job->begin_ns,
+						     .end_ns = ended ? n->job->end_ns : 0,
+						     .ranks_expected = n->job->nodes * RANKS,
+						     .nodes_expected = n->job->nodes});
 }
 
 /* Ranks are the processes 1 to RANKS, their workers the others. */
@@ -235,18 +234,18 @@ static void add_region(struct node *n, uint64_t proc, uint32_t kind, uint64_t fr
 	const char *args =
 	    step % 3 == 0 ? "{\"loader\":0,\"hidden\":true}" : "{\"loader\":0,\"hidden\":false}";
 
-	build_region(&n->stream.b,
-		     (struct hr_region){.proc = proc,
-					.tid = 10 + (uint32_t)proc,
-					.kind = kind,
-					.count = count,
-					.start_ns = from,
-					.dur_ns = ns,
-					.step = step,
-					.epoch = HR_REGION_UNKNOWN},
-		     (struct build_texts){
-			 .domain = "torch",
-			 .args = kind == HR_REGION_INPUT_WAIT && count == 1 ? args : NULL});
+	build_region(
+	    &n->stream.b,
+	    (struct hr_region){.proc = proc,
+			       .tid = 10 + (uint32_t)proc,
+			       .kind = kind,
+			       .count = count,
+			       .start_ns = from,
+			       .dur_ns = ns,
+			       .step = step,
+			       .epoch = HR_REGION_UNKNOWN},
+	    (struct build_texts){.domain = "torch",
+				 .args = kind == HR_REGION_INPUT_WAIT && count == 1 ? args : NULL});
 }
 
 /* Steps of a second, which begin with a wait; a sum of five short waits; a checkpoint at the end. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node's clock from round trips: the best sample counts, until it is old or a clock was set. */
 
-
 #include "collector/node_clock.h"
 
 #include "tests/unit.h"

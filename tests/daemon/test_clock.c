@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From ticks to boot time and back. */
 
-
 #include "daemon/base/clock.h"
 
 #include "tests/unit.h"

@@ -72,7 +72,7 @@ static void append_and_failure(void **state)
 	op(&r, p, "open64", 6, 6, NONE, O_RDONLY);
 	op(&r, p, "read", 6, -4, NONE, 0);
 	op(&r, p, "read", 6, 1, NONE, 0);
-	assert_int_equal(rig_last_offset(&r), 0);	   /* a failed read moves nothing */
+	assert_int_equal(rig_last_offset(&r), 0);  /* a failed read moves nothing */
 	op(&r, p, "open64", 6, 6, NONE, O_RDONLY); /* its close was not seen */
 	op(&r, p, "read", 6, 1, NONE, 0);
 	assert_int_equal(rig_last_offset(&r), 0);
@@ -152,7 +152,8 @@ static void forks(void **state)
 	assert_int_equal(rig_last_offset(&r), NONE);
 	op(&r, p, "lseek", 5, 500, 500, SEEK_SET);
 	op(&r, p, "read", 5, 10, NONE, 0);
-	assert_int_equal(rig_last_offset(&r), NONE); /* the child may have moved it since the seek */
+	assert_int_equal(rig_last_offset(&r),
+			 NONE); /* the child may have moved it since the seek */
 	child = rig_attach(&r, &(struct rig_hello){.pid = 20, .forked = true, .parent = p});
 	op(&r, child, "lseek", 5, 500, 500, SEEK_SET);
 	op(&r, child, "read", 5, 10, NONE, 0);

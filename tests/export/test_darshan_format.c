@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layout, ids, common values and slowest calls of a Darshan log, and the record of all ranks. */
 
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -128,10 +128,10 @@ static void make_frame(struct feed *f, uint64_t seq)
 		build_processes(
 		    &b, &(Headrace__Process){.proc = 1, .pid = 4711, .start_ns = FIRST_NS}, 1);
 	else if (seq == SEQ_PATH)
-		build_paths(&b,
-			    &(Headrace__Path){
-				.id = 1, .hash = 8 * f->instance, .path = build_bytes(name)},
-			    1, NULL, 0);
+		build_paths(
+		    &b,
+		    &(Headrace__Path){.id = 1, .hash = 8 * f->instance, .path = build_bytes(name)},
+		    1, NULL, 0);
 	else if (last)
 		build_end(&b, "ended");
 	else if (later_kind)

@@ -5,7 +5,6 @@
 #ifndef HEADRACE_TESTS_NET_PAIR_H
 #define HEADRACE_TESTS_NET_PAIR_H
 
-
 #include <stdbool.h>
 #include <uv.h>
 

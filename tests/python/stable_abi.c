@@ -34,13 +34,12 @@ enum { METHOD_TUPLE = METH_VARARGS, METHOD_ONE = METH_O, METHOD_FAST = METH_FAST
 #undef PyGILState_Ensure
 #undef PyGILState_Release
 
-_Static_assert(METHOD_TUPLE == METH_VARARGS && METHOD_ONE == METH_O &&
-		   METHOD_FAST == METH_FASTCALL,
+_Static_assert(METHOD_TUPLE == METH_VARARGS && METHOD_ONE == METH_O && METHOD_FAST == METH_FASTCALL,
 	       "kinds of methods");
 _Static_assert(PYTHON_API_VERSION == PYTHON_ABI_VERSION, "PYTHON_API_VERSION");
 
-#define SAME_FIELD(ours, our_field, theirs, their_field)					   \
-	_Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&		   \
+#define SAME_FIELD(ours, our_field, theirs, their_field)                                           \
+	_Static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field) &&               \
 			   sizeof(((ours *)0)->our_field) == sizeof(((theirs *)0)->their_field),   \
 		       #our_field)
 SAME_FIELD(struct python_method, name, PyMethodDef, ml_name);
@@ -63,9 +62,9 @@ SAME_FIELD(struct python_module, free, PyModuleDef, m_free);
 _Static_assert(sizeof(struct python_module) == sizeof(PyModuleDef), "PyModuleDef");
 
 /* The two types must be the same but for the names that stable_abi.h has for Python's types. */
-#define SAME_FUNCTION(ours, our_type, theirs, their_type)					   \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(ours), our_type) &&		   \
-			   __builtin_types_compatible_p(__typeof__(theirs), their_type),	   \
+#define SAME_FUNCTION(ours, our_type, theirs, their_type)                                          \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(ours), our_type) &&                 \
+			   __builtin_types_compatible_p(__typeof__(theirs), their_type),           \
 		       #theirs)
 SAME_FUNCTION(own_create, PyObject *(struct python_module *, int), PyModule_Create2,
 	      PyObject *(PyModuleDef *, int));

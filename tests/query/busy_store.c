@@ -38,7 +38,9 @@ static void send_processes(struct stream *s)
 	for (unsigned i = 0; i < 5; i++)
 		rows[i] = (Headrace__Process){.proc = i + 1,
 					      .pid = (int32_t)(100 + i),
-					      .rank_plus1 = i < 3 ? 1 : i == 3 ? 2 : 0,
+					      .rank_plus1 = i < 3    ? 1
+							    : i == 3 ? 2
+								     : 0,
 					      .worker_plus1 = i == 1 || i == 2 ? i : 0};
 	build_processes(&s->b, rows, 5);
 }

@@ -79,15 +79,14 @@ static uint64_t make_sample(unsigned worker, unsigned file, const struct sample 
 static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, const char *args)
 {
 	build_region(stream,
-		     (struct hr_region){
-			 .proc = proc,
-			 .tid = (uint32_t)proc,
-			 .kind = kind,
-			 .start_ns = FIX_BOOT_NS + from,
-			 .dur_ns = to - from,
-			 .step = kind == HR_REGION_STEP ? from : HR_REGION_UNKNOWN,
-			 .epoch = HR_REGION_UNKNOWN,
-			 .open = args == NULL && kind != HR_REGION_OPTIMIZER},
+		     (struct hr_region){.proc = proc,
+					.tid = (uint32_t)proc,
+					.kind = kind,
+					.start_ns = FIX_BOOT_NS + from,
+					.dur_ns = to - from,
+					.step = kind == HR_REGION_STEP ? from : HR_REGION_UNKNOWN,
+					.epoch = HR_REGION_UNKNOWN,
+					.open = args == NULL && kind != HR_REGION_OPTIMIZER},
 		     (struct build_texts){.args = args});
 }
 
@@ -135,9 +134,9 @@ static void busy_mark(uint64_t since, uint64_t at)
 
 	snprintf(args, sizeof(args), "{\"busy_percent\":%u,\"since_ns\":%llu}", plan.busy,
 		 (unsigned long long)(at - since));
-	named_region(HR_REGION_MARK, at, at,
-		     (struct build_texts){
-			 .domain = "headrace", .args = args, .name = "accelerator"});
+	named_region(
+	    HR_REGION_MARK, at, at,
+	    (struct build_texts){.domain = "headrace", .args = args, .name = "accelerator"});
 }
 
 /* One pass as torch does it, from `at` on; returns its end. */

@@ -80,8 +80,8 @@ static void no_name_needs_quotes(void **state)
 	for (unsigned i = 0; i < HR_TABLE_END; i++) {
 		char *sql, *names = columns_of(i, false, true);
 
-		assert_true(asprintf(&sql, "SELECT %s 0 FROM %s t LIMIT 0", names,
-				     hr_tables[i].name) > 0);
+		assert_true(
+		    asprintf(&sql, "SELECT %s 0 FROM %s t LIMIT 0", names, hr_tables[i].name) > 0);
 		fixture_expect(&fix, sql, "");
 		free(names);
 		free(sql);

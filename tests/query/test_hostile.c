@@ -37,8 +37,8 @@ static void send_names(struct fixture__stream *s)
 
 	for (size_t i = 0; i < N_IDS; i++) {
 		snprintf(text[i], sizeof(text[i]), "/data/f%zu", i);
-		rows[i] = (Headrace__Path){
-		    .id = ids[i], .hash = 1000 + i, .path = build_bytes(text[i])};
+		rows[i] =
+		    (Headrace__Path){.id = ids[i], .hash = 1000 + i, .path = build_bytes(text[i])};
 	}
 	build_paths(&s->b, rows, N_IDS, NULL, 0);
 }

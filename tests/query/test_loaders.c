@@ -88,8 +88,8 @@ static void fill(struct fixture__stream *s)
 	Headrace__Process rows[PROCESSES];
 
 	for (unsigned i = 0; i < PROCESSES; i++)
-		rows[i] = (Headrace__Process){
-		    .proc = i + 1, .pid = (int32_t)i + 1, .rank_plus1 = i + 1};
+		rows[i] =
+		    (Headrace__Process){.proc = i + 1, .pid = (int32_t)i + 1, .rank_plus1 = i + 1};
 	build_processes(&s->b, rows, PROCESSES);
 	send_regions(s);
 }

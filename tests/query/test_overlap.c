@@ -33,8 +33,8 @@ static void send_processes(struct fixture__stream *s)
 	Headrace__Process rows[3];
 
 	for (unsigned i = 0; i < 3; i++)
-		rows[i] = (Headrace__Process){
-		    .proc = i + 1, .pid = (int32_t)i + 1, .rank_plus1 = i == 0};
+		rows[i] =
+		    (Headrace__Process){.proc = i + 1, .pid = (int32_t)i + 1, .rank_plus1 = i == 0};
 	build_processes(&s->b, rows, 3);
 }
 

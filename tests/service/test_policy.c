@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-
 #include "daemon/service/policy.h"
 #include "proto/abi.h"
 #include "tests/unit.h"

@@ -223,8 +223,8 @@ int build_regions(struct build *b)
 
 	if (b->regions == NULL || hr_regions_count(b->regions) == 0)
 		return 0;
-	r = build_send(b, BUILD_FRAME(REGIONS, regions,
-				      (Headrace__Regions *)hr_regions_message(b->regions)));
+	r = build_send(
+	    b, BUILD_FRAME(REGIONS, regions, (Headrace__Regions *)hr_regions_message(b->regions)));
 	hr_regions_reset(b->regions);
 	return r;
 }

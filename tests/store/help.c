@@ -57,8 +57,7 @@ int help_append_process(struct hr_writer *w, uint64_t proc, uint32_t rank_plus1)
 {
 	struct build b = builder(w);
 
-	return build_processes(
-	    &b, &(Headrace__Process){.proc = proc, .rank_plus1 = rank_plus1}, 1);
+	return build_processes(&b, &(Headrace__Process){.proc = proc, .rank_plus1 = rank_plus1}, 1);
 }
 
 int help_append_loss(struct hr_writer *w, uint64_t count)

@@ -55,10 +55,10 @@ static void make_files(struct build *b, size_t bytes)
 	uint8_t *filler = noise(b->seq, n * bins * 8);
 
 	for (size_t i = 0; i < n; i++)
-		rows[i] = (Headrace__FileRecord){
-		    .reads = 1,
-		    .read_size_hist = (uint64_t *)(void *)filler + i * bins,
-		    .n_read_size_hist = bins};
+		rows[i] =
+		    (Headrace__FileRecord){.reads = 1,
+					   .read_size_hist = (uint64_t *)(void *)filler + i * bins,
+					   .n_read_size_hist = bins};
 	build_file_records(b, rows, n);
 	free(filler);
 }
@@ -90,8 +90,7 @@ static void make_names(struct build *b, size_t bytes)
 
 static struct build frame_make(uint64_t seq, enum frame_kind kind, size_t bytes)
 {
-	struct build b = {
-	    .seq = seq, .now_ns = seq, .real_minus_boot_ns = UINT64_C(1000000000000)};
+	struct build b = {.seq = seq, .now_ns = seq, .real_minus_boot_ns = UINT64_C(1000000000000)};
 
 	switch (kind) {
 	case FRAME_EVENTS:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attempts: spread over 0 to a bound that doubles from 0.2 s to 30 s. */
 
-
 #include "daemon/base/backoff.h"
 
 #include "tests/unit.h"

@@ -9,7 +9,6 @@
 #ifndef HEADRACE_TESTS_HARNESS_H
 #define HEADRACE_TESTS_HARNESS_H
 
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ops.c - the table of operations as other parts see it */
 
-
 #include "common/cause.h"
 #include "common/ops.h"
 #include "tests/unit.h"
