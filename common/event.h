@@ -35,6 +35,22 @@ struct hr_event {
 	uint16_t bits;
 };
 
+/*
+ * An event of which nothing is known. Sources that do not give all columns start from it, so that a
+ * missing value is not taken for a 0.
+ */
+static inline struct hr_event hr_event_none(void)
+{
+	return (struct hr_event){
+	    .offset = HR_OFFSET_NONE, .ret = HR_RET_NONE, .asked = HR_ASKED_NONE, .fd = -1};
+}
+
+/* Returns the result of a call that failed with this errno. Not an errno: the error is not known. */
+static inline int64_t hr_ret_of_errno(int64_t error)
+{
+	return error > 0 && error < -HR_RET_FAILED ? -error : HR_RET_FAILED;
+}
+
 struct hr_task {
 	uint64_t proc;
 	uint32_t tid;

@@ -100,7 +100,10 @@ int hr_import_path_resolve(struct hr_import_stream *s, uint32_t file, const void
 
 /* ---- what happened --------------------------------------------------------------------------- */
 
-/* Adds an operation of a thread. event->task is ignored. -EINVAL: no such op or class. */
+/*
+ * Adds an operation of a thread. Start from hr_event_none(), and set what the file has. event->task
+ * is ignored. -EINVAL: no such op or class.
+ */
 int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struct hr_event *event);
 
 /* A sum of operations whose single events are unknown. */
@@ -131,6 +134,14 @@ struct hr_import_region {
 	struct hr_import_slice domain, category, name, args;
 };
 int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
+
+/* A single region of which only the kind is known. */
+static inline struct hr_import_region hr_import_region_none(uint32_t kind)
+{
+	return (struct hr_import_region){
+	    .region = {
+		.kind = kind, .count = 1, .step = HR_REGION_UNKNOWN, .epoch = HR_REGION_UNKNOWN}};
+}
 
 /*
  * Adds a file record as it is, for formats that have no operations. The stream sends many at a time.

@@ -322,11 +322,7 @@ static int own_path(struct chrome_trace *c, const struct hr_json_part *path, boo
 static int own_operation(struct chrome_trace *c, uint32_t thread, const struct chrome_event *e,
 			 const struct chrome_args *args, const struct hr_region *times)
 {
-	struct hr_event event = {.start_ns = times->start_ns,
-				 .dur_ns = times->dur_ns,
-				 .offset = HR_OFFSET_NONE,
-				 .asked = HR_ASKED_NONE,
-				 .fd = -1};
+	struct hr_event event = hr_event_none();
 	bool runtime = hr_json_part_is(&args->scope, "runtime");
 	const struct hr_op_info *info;
 	int64_t value = 0;
@@ -338,15 +334,20 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 	info = hr_op_info(event.op);
 	if (!info->name)
 		return -EBADMSG;
+	event.start_ns = times->start_ns;
+	event.dur_ns = times->dur_ns;
 	event.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
-	if (args->cut.type != HR_JSON_NONE)
+	if (args->cut.type != HR_JSON_NONE) {
 		event.ret = HR_RET_NONE;
-	else if (hr_json_part_int(&args->error, &value))
-		event.ret = value > 0 && value < -HR_RET_FAILED ? -value : HR_RET_FAILED;
-	else if (hr_json_part_int(&args->bytes, &value) && value >= 0) {
+	} else if (hr_json_part_int(&args->error, &value)) {
+		event.ret = hr_ret_of_errno(value);
+	} else if (hr_json_part_int(&args->bytes, &value) && value >= 0) {
 		event.ret = value;
-		event.asked = info->bytes_rule == HR_BYTES_ASKED ? (uint64_t)value : HR_ASKED_NONE;
+		if (info->bytes_rule == HR_BYTES_ASKED)
+			event.asked = (uint64_t)value;
 		event.flags = info->bytes_rule == HR_BYTES_ITEMS; /* items of one byte */
+	} else {
+		event.ret = 0; /* the export has no result of calls that move no bytes */
 	}
 	if (hr_json_part_int(&args->offset, &value))
 		event.offset = value;
@@ -363,18 +364,15 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
 		     int64_t dur_ns, uint32_t kind, bool open)
 {
-	struct hr_import_region g = {.region = {.kind = kind,
-						.open = open,
-						.count = 1,
-						.step = HR_REGION_UNKNOWN,
-						.epoch = HR_REGION_UNKNOWN,
-						.start_ns = (uint64_t)start_ns + HR_IMPORT_CLOCK_NS,
-						.dur_ns = (uint64_t)dur_ns}};
+	struct hr_import_region g = hr_import_region_none(kind);
 	struct chrome_args args;
 	uint32_t thread;
 	bool gpu;
 	int r;
 
+	g.region.open = open;
+	g.region.start_ns = (uint64_t)start_ns + HR_IMPORT_CLOCK_NS;
+	g.region.dur_ns = (uint64_t)dur_ns;
 	g.domain = device_domain(&e->cat);
 	if (hr_json_part_is(&e->pid, GPU_PID))
 		g.domain = (struct hr_import_slice){"cuda", 4};

@@ -123,18 +123,15 @@ static int ops_add(struct darshan *d, const struct darshan_rank *of, uint32_t fi
 		qsort(ops->v, ops->n, sizeof(*ops->v), op_compare);
 	for (size_t i = 0; i < ops->n && !r; i++) {
 		const struct dxt_op *op = &ops->v[i];
-		struct hr_event e = {
-		    .start_ns = op->start_ns,
-		    .dur_ns = op->end_ns - op->start_ns,
-		    .offset = op->offset,
-		    .ret = op->bytes,
-		    .asked = HR_ASKED_NONE,
-		    .file = file,
-		    .fd = -1,
-		    .op = op->way == WAY_READS ? HR_OP_pread64 : HR_OP_pwrite64,
-		};
 		uint32_t thread = thread_find(d, of, op->thread);
+		struct hr_event e = hr_event_none();
 
+		e.start_ns = op->start_ns;
+		e.dur_ns = op->end_ns - op->start_ns;
+		e.offset = op->offset;
+		e.ret = op->bytes;
+		e.file = file;
+		e.op = op->way == WAY_READS ? HR_OP_pread64 : HR_OP_pwrite64;
 		r = thread ? hr_import_operation(of->s, thread, &e) : -ENOMEM;
 		/* The counters of a file that ranks share are those of all ranks. */
 		for (int shared = 0; shared < 2 && !r; shared++) {

@@ -106,13 +106,6 @@ static int times_read(const struct nsys *n, sqlite3_stmt *row, struct hr_region 
 	return 0;
 }
 
-static struct hr_import_region region_new(uint32_t kind)
-{
-	return (struct hr_import_region){
-	    .region = {
-		.kind = kind, .count = 1, .step = HR_REGION_UNKNOWN, .epoch = HR_REGION_UNKNOWN}};
-}
-
 /* Keeps a text as the last one of n->names. */
 static int name_add(struct nsys *n, const struct hr_import_slice *text)
 {
@@ -287,10 +280,10 @@ static int texts_read(struct nsys *n, sqlite3_stmt *row, struct hr_import_region
 static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 {
 	int64_t type = sqlite3_column_int64(row, 2), tid = sqlite3_column_int64(row, 4);
-	struct hr_import_region g =
-	    region_new(type == EVENT_MARK					 ? HR_REGION_MARK
-		       : type == EVENT_START_END || type == EVENT_TEXT_START_END ? HR_REGION_SPAN
-										 : HR_REGION_RANGE);
+	struct hr_import_region g = hr_import_region_none(
+	    type == EVENT_MARK						      ? HR_REGION_MARK
+	    : type == EVENT_START_END || type == EVENT_TEXT_START_END ? HR_REGION_SPAN
+								      : HR_REGION_RANGE);
 	uint32_t thread;
 	char payload[64];
 	int own, r = hr__nsys_thread(n, tid, TID_OF(tid), &thread);
@@ -328,7 +321,7 @@ const struct nsys_table hr__nsys_ranges = {
 static int gpu_add(struct nsys *n, sqlite3_stmt *row, const char *category,
 		   struct hr_import_slice name, const char *more)
 {
-	struct hr_import_region g = region_new(HR_REGION_RANGE);
+	struct hr_import_region g = hr_import_region_none(HR_REGION_RANGE);
 	uint32_t device = (uint32_t)sqlite3_column_int64(row, 2);
 	uint32_t stream = (uint32_t)sqlite3_column_int64(row, 3);
 	uint32_t thread;
@@ -433,7 +426,7 @@ const struct nsys_table hr__nsys_syncs = {
 
 static int runtime_row(struct nsys *n, sqlite3_stmt *row)
 {
-	struct hr_import_region g = region_new(HR_REGION_RANGE);
+	struct hr_import_region g = hr_import_region_none(HR_REGION_RANGE);
 	int64_t tid = sqlite3_column_int64(row, 2);
 	uint32_t thread;
 	char args[64];
@@ -503,9 +496,6 @@ static int call_read(struct nsys *n, sqlite3_stmt *row, struct hr_event *e, uint
 		return r;
 	e->start_ns = times.start_ns;
 	e->dur_ns = times.dur_ns;
-	e->offset = HR_OFFSET_NONE;
-	e->asked = HR_ASKED_NONE;
-	e->fd = -1;
 	return 1;
 }
 
@@ -518,7 +508,7 @@ static int call_add(struct nsys *n, uint32_t thread, const struct hr_event *e)
 
 static int calls_row(struct nsys *n, sqlite3_stmt *row)
 {
-	struct hr_event e = {0};
+	struct hr_event e = hr_event_none();
 	uint32_t thread;
 	int r = call_read(n, row, &e, &thread);
 
@@ -553,7 +543,7 @@ static bool text_is(sqlite3_stmt *row, int column, const char *text)
 
 static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 {
-	struct hr_event e = {0};
+	struct hr_event e = hr_event_none();
 	const struct hr_op_info *info;
 	uint32_t thread;
 	int64_t error;
@@ -577,7 +567,7 @@ static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 	e.ret = value_is_null(row, 8) ? HR_RET_NONE : sqlite3_column_int64(row, 8);
 	error = sqlite3_column_int64(row, 9);
 	if (e.ret < 0 && e.ret != HR_RET_NONE)
-		e.ret = error > 0 && error < -HR_RET_FAILED ? -error : HR_RET_FAILED;
+		e.ret = hr_ret_of_errno(error);
 	else if (!value_is_null(row, 7) && info->bytes_rule == HR_BYTES_ASKED)
 		e.asked = (uint64_t)sqlite3_column_int64(row, 7);
 	else if (!value_is_null(row, 7) && e.ret > 0 && info->bytes_rule == HR_BYTES_ITEMS)

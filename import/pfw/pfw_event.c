@@ -72,15 +72,13 @@ static bool cat_is_io(const struct hr_pfw_value *v)
 
 static int64_t result_read(const struct pfw *p, const struct hr_op_info *info)
 {
-	int64_t ret, error;
+	int64_t ret;
 
 	if (!hr_pfw_has(&p->line, HR_PFW_RET)) /* dialect D has no result of open */
 		return p->own ? HR_RET_NONE : 0;
 	ret = hr__pfw_arg(p, HR_PFW_RET, 0);
-	if (ret < 0) {
-		error = hr__pfw_arg(p, HR_PFW_ERRNO, 0);
-		return error > 0 && error < -HR_RET_FAILED ? -error : HR_RET_FAILED;
-	}
+	if (ret < 0)
+		return hr_ret_of_errno(hr__pfw_arg(p, HR_PFW_ERRNO, 0));
 	return info->bytes_rule == HR_BYTES_NONE ? ret : hr__pfw_arg(p, HR_PFW_ITEMS, ret);
 }
 
@@ -105,13 +103,12 @@ static void event_read(struct pfw *p, uint16_t op, struct hr_event *e)
 
 	e->op = op;
 	e->ret = result_read(p, info);
-	e->asked = HR_ASKED_NONE;
 	if (have & (HAS(COUNT) | HAS(SIZE)))
 		e->asked =
 		    (uint64_t)hr__pfw_arg(p, have & HAS(COUNT) ? HR_PFW_COUNT : HR_PFW_SIZE, -1);
-	e->offset = hr__pfw_arg(p, HR_PFW_OFFSET, HR_OFFSET_NONE);
+	e->offset = hr__pfw_arg(p, HR_PFW_OFFSET, e->offset);
 	e->flags = flags_read(p, info);
-	e->fd = (int32_t)hr__pfw_arg(p, HR_PFW_FD, -1);
+	e->fd = (int32_t)hr__pfw_arg(p, HR_PFW_FD, e->fd);
 	if (e->fd < 0 && info->class == HR_CLASS_OPEN && have & HAS(RET) && e->ret <= INT32_MAX)
 		e->fd = e->ret < 0 ? -1 : (int32_t)e->ret;
 	if (have & (HAS(RT) | HAS(BPF)))
@@ -267,17 +264,20 @@ static int region_add(struct pfw *p, struct pfw_node *n, bool is_sum, uint64_t s
 	int64_t step = hr__pfw_arg(p, HR_PFW_STEP, -1), epoch = hr__pfw_arg(p, HR_PFW_EPOCH, -1);
 	int64_t count = p->own ? hr__pfw_arg(p, HR_PFW_REGION_COUNT, 1) : 1;
 	uint32_t thread = hr__pfw_thread(p, n, start_ns);
-	struct hr_import_region g = {
-	    .region = {.kind = region_kind(&p->line.v[HR_PFW_CAT], &p->line.v[HR_PFW_NAME]),
-		       .count = count > 0 ? (uint64_t)count : 1,
-		       .start_ns = start_ns,
-		       .dur_ns = dur_ns,
-		       .step = step < 0 ? HR_REGION_UNKNOWN : (uint64_t)step,
-		       .epoch = epoch < 0 ? HR_REGION_UNKNOWN : (uint64_t)epoch}};
+	struct hr_import_region g = hr_import_region_none(
+	    region_kind(&p->line.v[HR_PFW_CAT], &p->line.v[HR_PFW_NAME]));
 	struct event_sum sum = event_sum(p);
 	struct hr_arena a = {0};
 	int r = region_texts(p, &a, &g);
 
+	g.region.start_ns = start_ns;
+	g.region.dur_ns = dur_ns;
+	if (count > 0)
+		g.region.count = (uint64_t)count;
+	if (step >= 0)
+		g.region.step = (uint64_t)step;
+	if (epoch >= 0)
+		g.region.epoch = (uint64_t)epoch;
 	if (is_sum) {
 		g.region.count = sum.count ? sum.count : 1;
 		g.region.dur_ns = sum.dur_ns;
@@ -323,7 +323,7 @@ int hr__pfw_event(struct pfw *p)
 {
 	const struct hr_pfw_value *name = &p->line.v[HR_PFW_NAME], *cat = &p->line.v[HR_PFW_CAT];
 	enum event_phase phase = event_phase(&p->line);
-	struct hr_event e = {0};
+	struct hr_event e = hr_event_none();
 	struct pfw_node *n;
 	uint64_t dur_ns;
 	uint16_t op = 0;

@@ -418,15 +418,13 @@ int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *
 	p->n_calls++;
 	p->n_timed += k.c.has_dur || !k.c.returned;
 	k.of = &p->processes[k.task->process];
-	k.e = (struct hr_event){
-	    .start_ns = start_ns,
-	    .dur_ns = end_ns - start_ns,
-	    .offset = number_at(&k, shape->offset, HR_OFFSET_NONE),
-	    .asked = (uint64_t)number_at(&k, shape->asked, -1),
-	    .ret = k.c.ret,
-	    .flags = shape->flags ? hr__strace_flags(arg_at(&k, shape->flags)) : 0,
-	    .fd = -1,
-	    .op = shape->op,
-	};
+	k.e = hr_event_none();
+	k.e.start_ns = start_ns;
+	k.e.dur_ns = end_ns - start_ns;
+	k.e.offset = number_at(&k, shape->offset, k.e.offset);
+	k.e.asked = (uint64_t)number_at(&k, shape->asked, (int64_t)k.e.asked);
+	k.e.ret = k.c.ret;
+	k.e.flags = shape->flags ? hr__strace_flags(arg_at(&k, shape->flags)) : 0;
+	k.e.op = shape->op;
 	return call_convert(p, &k, end_ns);
 }
