@@ -230,7 +230,7 @@ int hr_nest_flush(struct hr_nest *n)
 			hr__into_step(n->s, c->thread, &c->g.region);
 		if (!r)
 			r = hr_import_region(n->s, c->thread, &c->g);
-		if (r == -EINVAL) /* the reader checks its times, so only the clock can be wrong */
+		if (r == -EBADMSG) /* the reader checks its times, so only the clock can be wrong */
 			r = 0;
 	}
 	n->n = 0;

@@ -16,8 +16,9 @@
  * Times are nanoseconds since 1970. For a recording with relative times, add its start.
  *
  * Owner     The import, which ends all streams. One thread at a time, that of the file.
- * Errors    0 or -errno. Functions that return a number return 0 if no memory is left; the number
- *           0 is then accepted everywhere, and the stream fails at its next operation.
+ * Errors    0 or -errno. -EBADMSG: the values are not possible, and nothing was added. Functions
+ *           that return a number return 0 if no memory is left; the number 0 is then accepted
+ *           everywhere, and the stream fails at its next operation.
  */
 #ifndef HEADRACE_IMPORT_STREAM_H
 #define HEADRACE_IMPORT_STREAM_H
@@ -102,7 +103,7 @@ int hr_import_path_resolve(struct hr_import_stream *s, uint32_t file, const void
 
 /*
  * Adds an operation of a thread. Start from hr_event_none(), and set what the file has. event->task
- * is ignored. -EINVAL: no such op or class.
+ * is ignored. -EBADMSG: no such op or class, or impossible times or sizes.
  */
 int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struct hr_event *event);
 
@@ -145,7 +146,7 @@ static inline struct hr_import_region hr_import_region_none(uint32_t kind)
 
 /*
  * Adds a file record as it is, for formats that have no operations. The stream sends many at a time.
- * Add its roll-ups with hr_import_tally, with file 0. -EINVAL: no such process.
+ * Add its roll-ups with hr_import_tally, with file 0. -EBADMSG: no such process.
  */
 int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);
 

@@ -156,7 +156,7 @@ int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struc
 	}
 	if (info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK || op.bytes > BYTES_MOST ||
 	    op.start_ns + op.dur_ns < op.start_ns)
-		return -EINVAL;
+		return -EBADMSG;
 	t = &s->threads[thread - 1];
 	hr__istream_extend(s, (uint32_t)t->proc, op.start_ns, op.start_ns + op.dur_ns);
 	if (event->file2 || hr_op_copies(event->op))
@@ -193,7 +193,7 @@ int hr_import_tally(struct hr_import_stream *s, uint32_t thread, const struct hr
 		return s->failed ? s->failed : -ENOMEM;
 	if (info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK || !t->count ||
 	    t->count > UINT32_MAX || t->end_ns < t->start_ns || t->bytes > BYTES_MOST)
-		return -EINVAL;
+		return -EBADMSG;
 	proc = s->threads[thread - 1].proc;
 	hr__istream_extend(s, (uint32_t)proc, t->start_ns, t->end_ns);
 	if (t->file) {
@@ -242,7 +242,7 @@ int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_impo
 	if (s->failed || !thread)
 		return s->failed ? s->failed : -ENOMEM;
 	if (!hr_region_kind_name(g->region.kind) || end_ns < g->region.start_ns)
-		return -EINVAL;
+		return -EBADMSG;
 	if (!s->regions)
 		r = hr_regions_new(&s->regions);
 	t = &s->threads[thread - 1];
@@ -275,7 +275,7 @@ int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *rec
 	if (s->failed)
 		return s->failed;
 	if (!record->proc || record->proc > s->n_processes)
-		return -EINVAL;
+		return -EBADMSG;
 	copy = hr_arena_copy(a, record, sizeof(*record));
 	if (!copy || !hr_array_reserve(s->given, s->n_given, s->given_room))
 		return s->failed = -ENOMEM;

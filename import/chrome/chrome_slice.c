@@ -293,7 +293,7 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 		r = text_take(c, TEXT_ARGS, &args->args, ARGS_MOST, &g->args);
 	if (!r)
 		r = hr_import_region(c->s, thread, g);
-	return r == -EINVAL ? -EBADMSG : r;
+	return r;
 }
 
 int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text)
@@ -354,9 +354,7 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 	r = own_path(c, &args->path, runtime, &event.file);
 	if (!r)
 		r = own_path(c, &args->path2, runtime, &event.file2);
-	if (!r)
-		r = hr_import_operation(c->s, thread, &event);
-	return r == -EINVAL ? -EBADMSG : r;
+	return r ? r : hr_import_operation(c->s, thread, &event);
 }
 
 /* ---- all slices ------------------------------------------------------------------------------ */

@@ -300,11 +300,8 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 	own = r ? r : own_read(n, row, tid, &g);
 	if (own < 0)
 		return own;
-	if (own)
-		r = hr_import_region(n->at->s, thread, &g);
-	else
-		r = hr_nest_add(n->at->nest, thread, &g);
-	return r == -EINVAL ? -EBADMSG : r;
+	return own ? hr_import_region(n->at->s, thread, &g)
+		   : hr_nest_add(n->at->nest, thread, &g);
 }
 
 const struct nsys_table hr__nsys_ranges = {
@@ -499,13 +496,6 @@ static int call_read(struct nsys *n, sqlite3_stmt *row, struct hr_event *e, uint
 	return 1;
 }
 
-static int call_add(struct nsys *n, uint32_t thread, const struct hr_event *e)
-{
-	int r = hr_import_operation(n->at->s, thread, e);
-
-	return r == -EINVAL ? -EBADMSG : r;
-}
-
 static int calls_row(struct nsys *n, sqlite3_stmt *row)
 {
 	struct hr_event e = hr_event_none();
@@ -517,7 +507,7 @@ static int calls_row(struct nsys *n, sqlite3_stmt *row)
 	e.ret = sqlite3_column_int64(row, 4);
 	if (e.ret < 0)
 		e.ret = HR_RET_FAILED;
-	return call_add(n, thread, &e);
+	return hr_import_operation(n->at->s, thread, &e);
 }
 
 const struct nsys_table hr__nsys_calls = {
@@ -574,7 +564,7 @@ static int own_calls_row(struct nsys *n, sqlite3_stmt *row)
 		e.flags = (uint32_t)(sqlite3_column_int64(row, 7) / e.ret);
 	else if (!value_is_null(row, 7) && e.ret != HR_RET_NONE && info->bytes_rule == HR_BYTES_RET)
 		e.ret = sqlite3_column_int64(row, 7);
-	return call_add(n, thread, &e);
+	return hr_import_operation(n->at->s, thread, &e);
 }
 
 const struct nsys_table hr__nsys_own_calls = {

@@ -119,7 +119,6 @@ static void event_read(struct pfw *p, uint16_t op, struct hr_event *e)
 static int operation_add(struct pfw *p, struct pfw_node *n, uint16_t op, struct hr_event *e)
 {
 	uint32_t thread = hr__pfw_thread(p, n, e->start_ns);
-	int r;
 
 	if (!thread)
 		return -ENOMEM;
@@ -129,8 +128,7 @@ static int operation_add(struct pfw *p, struct pfw_node *n, uint16_t op, struct 
 	else if (hr_pfw_has(&p->line, HR_PFW_NEWPATH))
 		e->file2 = hr__pfw_hashed_file(p, n, HR_PFW_NEWPATH);
 	event_read(p, op, e);
-	r = hr_import_operation(n->s, thread, e);
-	return r == -EINVAL ? -EBADMSG : r;
+	return hr_import_operation(n->s, thread, e);
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -177,10 +175,9 @@ static int tally_add(struct pfw *p, struct pfw_node *n, uint16_t op, uint64_t st
 	if (!thread)
 		return -ENOMEM;
 	r = hr_import_tally(n->s, thread, &t);
-	if (!r)
-		r = hr_import_stream_lose(n->s, 0, hr_loss_name(HR_LOSS_IMPORT_SUMS), op, t.count,
-					  t.bytes, t.dur_ns);
-	return r == -EINVAL ? -EBADMSG : r;
+	return r ? r
+		 : hr_import_stream_lose(n->s, 0, hr_loss_name(HR_LOSS_IMPORT_SUMS), op, t.count,
+					 t.bytes, t.dur_ns);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -290,7 +287,7 @@ static int region_add(struct pfw *p, struct pfw_node *n, bool is_sum, uint64_t s
 	if (!r)
 		r = thread ? hr_import_region(n->s, thread, &g) : -ENOMEM;
 	hr_arena_free(&a);
-	return r == -EINVAL ? -EBADMSG : r;
+	return r;
 }
 
 /* ---- one line -------------------------------------------------------------------------------- */

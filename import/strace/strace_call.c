@@ -134,14 +134,12 @@ uint32_t hr__strace_path_at(struct strace *p, struct strace_step *k, unsigned po
 int hr__strace_send(struct strace *p, struct strace_step *k)
 {
 	uint32_t thread = hr_import_thread(p->s, k->of->proc, (uint32_t)k->task->tid);
-	int r;
 
 	if (!thread)
 		return -ENOMEM;
 	k->of->described = true;
 	k->e.ret = k->c.returned ? k->e.ret : HR_RET_NONE;
-	r = hr_import_operation(p->s, thread, &k->e);
-	return r == -EINVAL ? -EBADMSG : r;
+	return hr_import_operation(p->s, thread, &k->e);
 }
 
 /* Sets the offset of a read or write without one, and moves the position. */

@@ -191,9 +191,9 @@ static void test_records_without_operations(void **state)
 	assert_int_equal(hr_import_record(r->s, &record), 0);
 	assert_int_equal(hr_import_tally(r->s, thread, &tally), 0);
 	record.proc = 99;
-	assert_int_equal(hr_import_record(r->s, &record), -EINVAL);
+	assert_int_equal(hr_import_record(r->s, &record), -EBADMSG);
 	tally.count = 0;
-	assert_int_equal(hr_import_tally(r->s, thread, &tally), -EINVAL);
+	assert_int_equal(hr_import_tally(r->s, thread, &tally), -EBADMSG);
 	seen = stream_end(r);
 	assert_int_equal(seen.reads, 20);
 	assert_int_equal(seen.bytes_read, 2000);
@@ -219,7 +219,7 @@ static void test_late_names_and_losses(void **state)
 	assert_true(never && other && later);
 	assert_int_equal(hr_import_operation(r->s, thread, &e), 0);
 	e.op = HR_OP_fork; /* of no class */
-	assert_int_equal(hr_import_operation(r->s, thread, &e), -EINVAL);
+	assert_int_equal(hr_import_operation(r->s, thread, &e), -EBADMSG);
 	assert_int_equal(hr_import_region(r->s, thread, &g), 0);
 	assert_int_equal(hr_import_path_resolve(r->s, later, "/c", 2), 0);
 	assert_int_equal(hr_import_path_resolve(r->s, later, "/again", 6), 0);
