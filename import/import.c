@@ -53,8 +53,8 @@ static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t
 
 	*ret_bytes = r ? r : hr_input_head(f->input, ret_head);
 	if (*ret_bytes < 0) {
-		hr_import_problem(f, "cannot be read: %s", strerrordesc_np((int)-*ret_bytes));
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		hr_import_missing(f, HR_LOSS_IMPORT_FILE, 1, "cannot be read: %s",
+				  strerrordesc_np((int)-*ret_bytes));
 		return NULL;
 	}
 	if (*ret_bytes == 0) {
@@ -152,10 +152,8 @@ static int file_read(struct hr_import_file *f)
 		return 0;
 	}
 	mixture_check(f, reader);
-	if (!r && hr_input_cut(f->input)) {
-		hr_import_problem(f, "cut or damaged: imported up to there");
-		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);
-	}
+	hr_import_missing(f, HR_LOSS_IMPORT_CUT, !r && hr_input_cut(f->input),
+			  "cut or damaged: imported up to there");
 	r = file_streams_end(f, reader->name, r);
 	pthread_mutex_lock(&f->import->lock);
 	to->files++;

@@ -4,8 +4,8 @@
  *
  * To add a format: write a struct hr_reader, and add a row to readers.def. The first reader whose
  * probe accepts the content gets the file. A reader converts as much as it can: it counts what
- * it cannot convert with hr_import_lose() or hr_import_stream_lose(), and fails only if the store or
- * the memory does.
+ * it cannot convert with hr_import_missing(), hr_import_lose() or hr_import_stream_lose(), and fails
+ * only if the store or the memory does.
  *
  * Threads   A file belongs to one thread at a time. Readers of several files run at the same time.
  */
@@ -71,6 +71,10 @@ int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
 
 /* Counts a loss that belongs to no stream, because nothing is known about its node. */
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);
+
+/* Does both: adds a line, and counts the loss that it reports. count 0: does nothing. */
+void hr_import_missing(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count,
+		       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 struct hr_import_bad {
 	uint64_t n, all;

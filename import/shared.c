@@ -50,25 +50,27 @@ uint64_t hr_import_fact(const struct hr_import_file *f, enum hr_import_fact what
 	return f->import->facts[what];
 }
 
-void hr_import_problem(struct hr_import_file *f, const char *format, ...)
+/* Returns a line for the user (malloc'ed). NULL: no memory. */
+__attribute__((format(printf, 2, 0))) static char *line_make(const struct hr_import_file *f,
+							     const char *format, va_list args)
 {
-	struct hr_import *i = f->import;
-	struct hr_import_result *to = i->result;
 	char *text, *line;
-	va_list args;
-	int n;
 
-	va_start(args, format);
-	n = vasprintf(&text, format, args);
-	va_end(args);
-	if (n < 0)
-		return;
-	n = asprintf(&line, "%s: %s", f->path, text);
+	if (vasprintf(&text, format, args) < 0)
+		return NULL;
+	if (asprintf(&line, "%s: %s", f->path, text) < 0)
+		line = NULL;
 	free(text);
-	if (n < 0)
-		return;
+	return line;
+}
+
+/* Takes over the line. NULL: none. */
+static void line_add(struct hr_import *i, char *line)
+{
+	struct hr_import_result *to = i->result;
+
 	pthread_mutex_lock(&i->lock);
-	if (to->n_problems < PROBLEMS_MOST &&
+	if (line && to->n_problems < PROBLEMS_MOST &&
 	    hr_array_reserve(to->problems, to->n_problems, i->problems_room)) {
 		to->problems[to->n_problems++] = line;
 		line = NULL;
@@ -77,19 +79,24 @@ void hr_import_problem(struct hr_import_file *f, const char *format, ...)
 	free(line);
 }
 
-int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
+void hr_import_problem(struct hr_import_file *f, const char *format, ...)
 {
-	struct hr_import *i = f->import;
-	char *text = NULL, *line = NULL;
 	va_list args;
 
 	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
+	line_add(f->import, line_make(f, format, args));
 	va_end(args);
-	if (text && asprintf(&line, "%s: %s", f->path, text) < 0)
-		line = NULL;
-	free(text);
+}
+
+int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
+{
+	struct hr_import *i = f->import;
+	char *line;
+	va_list args;
+
+	va_start(args, format);
+	line = line_make(f, format, args);
+	va_end(args);
 	pthread_mutex_lock(&i->lock);
 	if (!i->error) {
 		i->error = -EINVAL;
@@ -108,6 +115,19 @@ void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64
 	pthread_mutex_unlock(&f->import->lock);
 }
 
+void hr_import_missing(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count,
+		       const char *format, ...)
+{
+	va_list args;
+
+	if (count == 0)
+		return;
+	va_start(args, format);
+	line_add(f->import, line_make(f, format, args));
+	va_end(args);
+	hr_import_lose(f, reason, count);
+}
+
 void hr_import_bad(struct hr_import_file *f, const struct hr_import_bad *bad)
 {
 	char first[64] = "";
@@ -116,9 +136,9 @@ void hr_import_bad(struct hr_import_file *f, const struct hr_import_bad *bad)
 		return;
 	if (bad->first > 0)
 		snprintf(first, sizeof(first), ", the first is line %" PRIu64, bad->first);
-	hr_import_problem(f, "%" PRIu64 " of %" PRIu64 " %s could not be read%s", bad->n, bad->all,
+	hr_import_missing(f, HR_LOSS_IMPORT_LINES, bad->n,
+			  "%" PRIu64 " of %" PRIu64 " %s could not be read%s", bad->n, bad->all,
 			  bad->unit, first);
-	hr_import_lose(f, HR_LOSS_IMPORT_LINES, bad->n);
 	if (bad->n <= bad->all / 2)
 		return;
 	pthread_mutex_lock(&f->import->lock);

@@ -256,28 +256,16 @@ static void problems_report(struct chrome_trace *c)
 	struct hr_import_file *f = c->f;
 
 	hr_import_bad(f, &(struct hr_import_bad){c->n_bad, c->n_events, "events", 0});
-	if (c->cut && !hr_input_cut(f->input)) {
-		hr_import_problem(f, "the file is cut: imported up to there");
-		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);
-	}
-	if (c->n_counters + c->n_other) {
-		hr_import_problem(
-		    f, "%" PRIu64 " counters and events of other kinds were not imported",
-		    c->n_counters + c->n_other);
-		hr_import_lose(f, HR_LOSS_IMPORT_KINDS, c->n_counters + c->n_other);
-	}
-	if (c->n_notes)
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, c->n_notes);
-	if (c->n_alone) {
-		hr_import_problem(f, "%" PRIu64 " ends of slices have no begin", c->n_alone);
-		hr_import_lose(f, HR_LOSS_IMPORT_LINES, c->n_alone);
-	}
+	hr_import_missing(f, HR_LOSS_IMPORT_CUT, c->cut && !hr_input_cut(f->input),
+			  "the file is cut: imported up to there");
+	hr_import_missing(f, HR_LOSS_IMPORT_KINDS, c->n_other,
+			  "%" PRIu64 " counters and events of other kinds were not imported",
+			  c->n_other);
+	hr_import_missing(f, HR_LOSS_IMPORT_LINES, c->n_alone,
+			  "%" PRIu64 " ends of slices have no begin", c->n_alone);
 	if (c->s && !c->clock_known && c->last_ns < HR_IMPORT_WALL_LEAST_NS)
 		hr_import_problem(f, "its times begin at 0: the time of day is unknown");
-	if (!c->s && !hr_input_cut(f->input)) {
-		hr_import_problem(f, "no events");
-		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
-	}
+	hr_import_missing(f, HR_LOSS_IMPORT_EMPTY, !c->s && !hr_input_cut(f->input), "no events");
 }
 
 static void clock_set(struct chrome_trace *c)
@@ -320,8 +308,8 @@ static int further_read(struct hr_import_file *f, struct chrome_input *b)
 		r = trace_read(f, b, &cut);
 	}
 	if (r > 0) {
-		hr_import_problem(f, "the rest of the file is no trace: not imported");
-		hr_import_lose(f, HR_LOSS_IMPORT_LINES, 1);
+		hr_import_missing(f, HR_LOSS_IMPORT_LINES, 1,
+				  "the rest of the file is no trace: not imported");
 		r = 0;
 	}
 	return r;

@@ -60,7 +60,8 @@ struct chrome_trace {
 	size_t text_room[4];
 
 	bool is_trace; /* it has a member of Chrome traces, or is an array */
-	uint64_t n_events, n_bad, n_counters, n_other, n_alone, n_notes;
+	uint64_t n_events, n_bad, n_alone;
+	uint64_t n_other; /* counters, and events of unknown kinds */
 	bool cut;
 };
 

@@ -296,7 +296,7 @@ int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e)
 	case 'f': /* flows connect other events */
 		return 0;
 	case 'C': /* headrace computes its own ones from the operations */
-		c->n_counters += !c->own;
+		c->n_other += !c->own;
 		return 0;
 	default:
 		c->n_other++;

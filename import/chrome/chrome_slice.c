@@ -301,11 +301,10 @@ int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text)
 	struct hr_import_slice note;
 	int r = text_take(c, TEXT_NAME, text, NAME_MOST, &note);
 
-	if (r)
-		return r;
-	hr_import_problem(c->f, "its recording states: %.*s", (int)note.n, note.p);
-	c->n_notes++;
-	return 0;
+	if (!r)
+		hr_import_missing(c->f, HR_LOSS_IMPORT_NOTED, 1, "its recording states: %.*s",
+				  (int)note.n, note.p);
+	return r;
 }
 
 /* Returns a file by the text of an argument. 0: none. */

@@ -262,8 +262,8 @@ static int job_read(struct darshan *d)
 		d->end_ns = d->start_ns;
 	d->n_ranks = w[5];
 	if (w[5] < 1 || w[5] > RANKS_MOST) {
-		hr_import_problem(d->f, "the number of ranks is impossible: %" PRId64, w[5]);
-		hr_import_lose(d->f, HR_LOSS_IMPORT_NOTED, 1);
+		hr_import_missing(d->f, HR_LOSS_IMPORT_NOTED, 1,
+				  "the number of ranks is impossible: %" PRId64, w[5]);
 		d->n_ranks = RANKS_MOST;
 	}
 	d->pid = name_pid(d->f->path);
@@ -279,20 +279,18 @@ static void modules_report(struct darshan *d)
 		enum module_place place = i < MODULES ? modules[i].place : PLACE_MISSING;
 		const char *name = hr__dlog_module_name(i);
 
-		if ((d->header.partial >> i & 1) && place == PLACE_READ &&
-		    i != HR_DARSHAN_HEATMAP) {
-			hr_import_problem(
-			    d->f,
+		if ((d->header.partial >> i & 1) && place == PLACE_READ && i != HR_DARSHAN_HEATMAP)
+			hr_import_missing(
+			    d->f, HR_LOSS_IMPORT_NOTED, 1,
 			    "the module %s had no memory for all records: its data is incomplete",
 			    name);
-			hr_import_lose(d->f, HR_LOSS_IMPORT_NOTED, 1);
-		}
-		if (!d->header.modules[i].bytes || place == PLACE_READ)
+		if (!d->header.modules[i].bytes)
 			continue;
 		if (place == PLACE_MISSING)
-			hr_import_problem(d->f, "the module %s is not imported", name);
-		hr_import_lose(
-		    d->f, place == PLACE_MISSING ? HR_LOSS_IMPORT_NOTED : HR_LOSS_IMPORT_KINDS, 1);
+			hr_import_missing(d->f, HR_LOSS_IMPORT_NOTED, 1,
+					  "the module %s is not imported", name);
+		else if (place == PLACE_AGAIN)
+			hr_import_lose(d->f, HR_LOSS_IMPORT_KINDS, 1);
 	}
 }
 
@@ -304,20 +302,13 @@ static void problems_report(struct darshan *d)
 	if (d->version == VERSION_CORRUPT)
 		hr_import_problem(f, "Darshan 3.2.0 may have stored wrong counters: its authors "
 				     "advise against using them");
-	if (d->n_bad) {
-		hr_import_problem(f, "%" PRIu64 " records or segments have impossible values",
-				  d->n_bad);
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, d->n_bad);
-	}
-	if (d->n_mixed) {
-		hr_import_problem(f,
-				  "%" PRIu64 " records mix POSIX and STDIO counters, as old logs "
-				  "do: not imported",
-				  d->n_mixed);
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, d->n_mixed);
-	}
-	if (d->n_nameless)
-		hr_import_lose(f, HR_LOSS_IMPORT_NAMES, d->n_nameless);
+	hr_import_missing(f, HR_LOSS_IMPORT_NOTED, d->n_bad,
+			  "%" PRIu64 " records or segments have impossible values", d->n_bad);
+	hr_import_missing(
+	    f, HR_LOSS_IMPORT_NOTED, d->n_mixed,
+	    "%" PRIu64 " records mix POSIX and STDIO counters, as old logs do: not imported",
+	    d->n_mixed);
+	hr_import_lose(f, HR_LOSS_IMPORT_NAMES, d->n_nameless);
 	if (d->hosts_left_out)
 		hr_import_problem(f, "too many nodes: the last ones have no name");
 }

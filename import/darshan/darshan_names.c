@@ -236,9 +236,9 @@ bool hr__dlog_module(struct darshan *d, enum hr_darshan_module module, uint32_t 
 	if (!at->bytes)
 		return false;
 	if (version == 0 || version > newest) {
-		hr_import_problem(d->f, "version %" PRIu32 " of the module %s is unknown", version,
+		hr_import_missing(d->f, HR_LOSS_IMPORT_NOTED, 1,
+				  "version %" PRIu32 " of the module %s is unknown", version,
 				  hr__dlog_module_name(module));
-		hr_import_lose(d->f, HR_LOSS_IMPORT_NOTED, 1);
 		return false;
 	}
 	hr__dlog_source_begin(d->source, d->f->input, d->header.compression, at->offset, at->bytes);

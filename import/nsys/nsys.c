@@ -80,11 +80,10 @@ static int table_read(struct nsys *n, const struct nsys_table *t, uint64_t *ret_
 	}
 	if (!r && hr_import_stopped(n->f))
 		r = -ECANCELED;
-	if (!r && step != SQLITE_DONE && step != SQLITE_ROW) {
-		hr_import_problem(n->f, "%s is damaged (%s): imported up to row %" PRIu64, t->name,
+	if (!r && step != SQLITE_DONE && step != SQLITE_ROW)
+		hr_import_missing(n->f, HR_LOSS_IMPORT_CUT, 1,
+				  "%s is damaged (%s): imported up to row %" PRIu64, t->name,
 				  sqlite3_errmsg(n->db), rows);
-		hr_import_lose(n->f, HR_LOSS_IMPORT_CUT, 1);
-	}
 	sqlite3_finalize(st);
 	n->n_rows += rows;
 	if (ret_rows)
@@ -177,10 +176,8 @@ static bool table_is_read(const char *name)
 
 static void others_lose(struct nsys *n, const char *table, int64_t rows)
 {
-	if (rows <= 0)
-		return;
-	hr_import_problem(n->f, "%" PRId64 " rows of %s were not imported", rows, table);
-	hr_import_lose(n->f, HR_LOSS_IMPORT_KINDS, (uint64_t)rows);
+	hr_import_missing(n->f, HR_LOSS_IMPORT_KINDS, rows > 0 ? (uint64_t)rows : 0,
+			  "%" PRId64 " rows of %s were not imported", rows, table);
 }
 
 /* Reports rows with a time that no table above reads, for example those of MPI. */
@@ -217,8 +214,8 @@ static void notes_report(struct nsys *n)
 	while (st && sqlite3_step(st) == SQLITE_ROW) {
 		const char *note = (const char *)sqlite3_column_text(st, 0);
 
-		hr_import_problem(n->f, "its recording states: %s", note ? note : "");
-		hr_import_lose(n->f, HR_LOSS_IMPORT_NOTED, 1);
+		hr_import_missing(n->f, HR_LOSS_IMPORT_NOTED, 1, "its recording states: %s",
+				  note ? note : "");
 	}
 	sqlite3_finalize(st);
 }
@@ -232,10 +229,8 @@ static void problems_report(struct nsys *n)
 	if (n->n_other)
 		hr_import_problem(n->f, "%" PRIu64 " calls that are no file I/O were not imported",
 				  n->n_other);
-	if (n->n_rows == 0) {
-		hr_import_problem(n->f, "no ranges, kernels or calls");
-		hr_import_lose(n->f, HR_LOSS_IMPORT_EMPTY, 1);
-	}
+	hr_import_missing(n->f, HR_LOSS_IMPORT_EMPTY, n->n_rows == 0,
+			  "no ranges, kernels or calls");
 }
 
 static int database_open(struct nsys *n)
@@ -282,16 +277,16 @@ static int nsys_read(struct hr_import_file *f)
 	int r;
 
 	if (database_open(&n)) {
-		hr_import_problem(f, "damaged: SQLite cannot read it (%s)", sqlite3_errmsg(n.db));
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		hr_import_missing(f, HR_LOSS_IMPORT_FILE, 1, "damaged: SQLite cannot read it (%s)",
+				  sqlite3_errmsg(n.db));
 		nsys_done(&n);
 		return 0;
 	}
 	if (!column_exists(&n, "NVTX_EVENTS", "start") &&
 	    !column_exists(&n, "StringIds", "value") &&
 	    !column_exists(&n, "META_DATA_EXPORT", "value")) {
-		hr_import_problem(f, "an SQLite database that Nsight Systems did not export");
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+		hr_import_missing(f, HR_LOSS_IMPORT_FILE, 1,
+				  "an SQLite database that Nsight Systems did not export");
 		nsys_done(&n);
 		return 0;
 	}

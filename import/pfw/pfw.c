@@ -153,23 +153,14 @@ static void problems_report(struct pfw *p)
 	struct hr_import_file *f = p->f;
 
 	hr_import_bad(f, &(struct hr_import_bad){p->n_bad, p->n_lines, "lines", p->first_bad});
-	if (p->cut && !hr_input_cut(f->input)) {
-		hr_import_problem(f, "the last line is cut or not valid: a process that is killed "
-				     "leaves such a line");
-		hr_import_lose(f, HR_LOSS_IMPORT_CUT, 1);
-	}
-	if (p->n_kinds) {
-		hr_import_problem(
-		    f, "%" PRIu64 " events of other kinds (counters, marks) were not imported",
-		    p->n_kinds);
-		hr_import_lose(f, HR_LOSS_IMPORT_KINDS, p->n_kinds);
-	}
-	if (p->n_notes)
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_notes);
-	if (!p->n_events && !hr_input_cut(f->input)) {
-		hr_import_problem(f, "no events");
-		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
-	}
+	hr_import_missing(f, HR_LOSS_IMPORT_CUT, p->cut && !hr_input_cut(f->input),
+			  "the last line is cut or not valid: a process that is killed leaves such "
+			  "a line");
+	hr_import_missing(f, HR_LOSS_IMPORT_KINDS, p->n_kinds,
+			  "%" PRIu64 " events of other kinds (counters, marks) were not imported",
+			  p->n_kinds);
+	hr_import_missing(f, HR_LOSS_IMPORT_EMPTY, !p->n_events && !hr_input_cut(f->input),
+			  "no events");
 }
 
 /* Whether the pids of dialect A are ranks: it stores the process's id if the job does not use MPI. */

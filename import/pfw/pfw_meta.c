@@ -168,8 +168,7 @@ static int headrace_record(struct pfw *p)
 	note = hr__pfw_string(p, HR_PFW_VALUE, &bytes);
 	if (!note)
 		return -ENOMEM;
-	hr_import_problem(p->f, "its recording states: %s", note);
-	p->n_notes++;
+	hr_import_missing(p->f, HR_LOSS_IMPORT_NOTED, 1, "its recording states: %s", note);
 	return 0;
 }
 

@@ -55,7 +55,7 @@ struct pfw {
 	char *text; /* a text without its escapes */
 	size_t text_room;
 
-	uint64_t n_lines, n_bad, first_bad, n_kinds, n_events, n_notes;
+	uint64_t n_lines, n_bad, first_bad, n_kinds, n_events;
 	bool cut; /* the last line is cut */
 };
 

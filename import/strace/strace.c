@@ -337,27 +337,19 @@ static void options_report(struct strace *p)
 	if (p->n_fds_bare && !p->n_fds_shown)
 		hr_import_problem(f, "no paths of descriptors: headrace takes them from the calls "
 				     "that opened them; the option -y of strace stores them");
-	if (p->n_unknown_fds && !p->n_fds_shown) { /* with -y: they are not open */
-		hr_import_problem(f,
-				  "%" PRIu64 " calls use descriptors without a known file: not "
-				  "imported",
-				  p->n_unknown_fds);
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_unknown_fds);
-	}
-	if (unseen) {
-		hr_import_problem(f,
-				  "%" PRIu64 " child processes or threads are not in the trace: "
-				  "they need the option -f of strace",
-				  unseen);
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, unseen);
-	}
-	if (p->n_submits) {
-		hr_import_problem(f,
-				  "%" PRIu64 " calls submit I/O by io_uring or libaio, which "
-				  "strace does not show",
-				  p->n_submits);
-		hr_import_lose(f, HR_LOSS_IMPORT_NOTED, p->n_submits);
-	}
+	if (!p->n_fds_shown) /* with -y: they are not open */
+		hr_import_missing(
+		    f, HR_LOSS_IMPORT_NOTED, p->n_unknown_fds,
+		    "%" PRIu64 " calls use descriptors without a known file: not imported",
+		    p->n_unknown_fds);
+	hr_import_missing(f, HR_LOSS_IMPORT_NOTED, unseen,
+			  "%" PRIu64 " child processes or threads are not in the trace: they need "
+			  "the option -f of strace",
+			  unseen);
+	hr_import_missing(
+	    f, HR_LOSS_IMPORT_NOTED, p->n_submits,
+	    "%" PRIu64 " calls submit I/O by io_uring or libaio, which strace does not show",
+	    p->n_submits);
 }
 
 static void problems_report(struct strace *p)
@@ -365,15 +357,9 @@ static void problems_report(struct strace *p)
 	struct hr_import_file *f = p->f;
 
 	hr_import_bad(f, &(struct hr_import_bad){p->n_bad, p->n_lines, "lines", p->first_bad});
-	if (p->n_torn) {
-		hr_import_problem(f, "the last line is cut");
-		hr_import_lose(f, HR_LOSS_IMPORT_CUT, p->n_torn);
-	}
+	hr_import_missing(f, HR_LOSS_IMPORT_CUT, p->n_torn, "the last line is cut");
 	options_report(p);
-	if (!p->n_calls) {
-		hr_import_problem(f, "no file I/O");
-		hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
-	}
+	hr_import_missing(f, HR_LOSS_IMPORT_EMPTY, !p->n_calls, "no file I/O");
 }
 
 /* Reports times without a date. False: the file cannot be imported. */
