@@ -20,6 +20,15 @@ const char *hr_region_kind_name(uint32_t kind)
 	}
 }
 
+uint32_t hr_region_kind_by_name(const char *name, size_t bytes)
+{
+	for (uint32_t kind = HR_REGION_RANGE; hr_region_kind_name(kind); kind++)
+		if (strlen(hr_region_kind_name(kind)) == bytes &&
+		    memcmp(hr_region_kind_name(kind), name, bytes) == 0)
+			return kind;
+	return 0;
+}
+
 #define SLOTS ((size_t)2 * HR_REGIONS_MAX) /* size of a hash table, of which at most half is used */
 
 /* Arrays of a Regions frame that are left out if all values are 0. */

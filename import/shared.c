@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/ops.h"
 #include "common/text.h"
 #include "import/internal.h"
 
@@ -144,6 +145,32 @@ void hr_import_bad(struct hr_import_file *f, const struct hr_import_bad *bad)
 	pthread_mutex_lock(&f->import->lock);
 	f->import->result->bad_files++;
 	pthread_mutex_unlock(&f->import->lock);
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+uint16_t hr_import_op(const char *name, size_t bytes)
+{
+	char text[64];
+	uint16_t op;
+	uint8_t class;
+
+	if (bytes == 0 || bytes >= sizeof(text))
+		return HR_OP_NONE;
+	memcpy(text, name, bytes);
+	text[bytes] = '\0';
+	op = hr_op_by_name(text);
+	class = hr_op_info(op)->class;
+	return class == HR_CLASS_NONE || class == HR_CLASS_HOOK ? HR_OP_NONE : op;
+}
+
+size_t hr_import_cut(const char *text, size_t bytes, size_t most)
+{
+	if (bytes <= most)
+		return bytes;
+	while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+		most--;
+	return most;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

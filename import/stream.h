@@ -101,6 +101,9 @@ int hr_import_path_resolve(struct hr_import_stream *s, uint32_t file, const void
 
 /* ---- what happened --------------------------------------------------------------------------- */
 
+/* Returns the operation with the name of a call. 0: it is no file I/O. */
+uint16_t hr_import_op(const char *name, size_t bytes);
+
 /*
  * Adds an operation of a thread. Start from hr_event_none(), and set what the file has. event->task
  * is ignored. -EBADMSG: no such op or class, or impossible times or sizes.
@@ -125,6 +128,12 @@ struct hr_import_slice {
 	const char *p;
 	size_t n;
 };
+
+#define HR_IMPORT_NAME_MOST 1000u /* bytes of a region's name, as of NVTX */
+#define HR_IMPORT_ARGS_MOST 4095u
+
+/* Returns the length of a text that is cut at the begin of a character of UTF-8. */
+size_t hr_import_cut(const char *text, size_t bytes, size_t most);
 
 /*
  * Adds a region. The stream sets proc, tid, domain, category, name and args of g->region, from the

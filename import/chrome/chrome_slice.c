@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A slice becomes a region of a thread or, in headrace's own files, an operation. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +11,6 @@
 #include "common/text.h"
 #include "import/chrome/chrome.h"
 
-#define NAME_MOST  1000u /* as of NVTX */
-#define ARGS_MOST  4095u
 #define GPU_PID	   "CUDA functions" /* of torch without kineto */
 #define STEP_NAME  "ProfilerStep#"
 #define WAIT_NAME  "enumerate(DataLoader)#"
@@ -143,16 +140,6 @@ static uint32_t thread_find(struct chrome_trace *c, const struct chrome_event *e
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Shortens a text, at the begin of a character of UTF-8. */
-static size_t text_cut(const char *text, size_t bytes, size_t most)
-{
-	if (bytes <= most)
-		return bytes;
-	while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
-		most--;
-	return most;
-}
-
 /* Reads a text, which headrace's own files have in an escaped form. */
 static int text_take(struct chrome_trace *c, unsigned which, const struct hr_json_part *v,
 		     size_t most, struct hr_import_slice *ret)
@@ -169,7 +156,7 @@ static int text_take(struct chrome_trace *c, unsigned which, const struct hr_jso
 		if (c->own && (bytes = hr_text_unescape(c->texts[which])) >= 0)
 			ret->n = (size_t)bytes;
 	}
-	ret->n = text_cut(ret->p, ret->n, most);
+	ret->n = hr_import_cut(ret->p, ret->n, most);
 	return 0;
 }
 
@@ -221,7 +208,7 @@ static int args_take(struct chrome_trace *c, const struct hr_json_part *args,
 	if (n == 0)
 		return 0;
 	c->texts[TEXT_ARGS][n++] = '}';
-	if (n <= ARGS_MOST)
+	if (n <= HR_IMPORT_ARGS_MOST)
 		*ret = (struct hr_import_slice){c->texts[TEXT_ARGS], n};
 	return 0;
 }
@@ -253,15 +240,6 @@ static void kind_find(const struct hr_json_part *name, bool gpu, struct hr_regio
 	}
 }
 
-/* Returns the kind whose name is the category. 0: none. */
-static uint32_t own_kind(const struct hr_json_part *cat)
-{
-	for (uint32_t kind = 1; hr_region_kind_name(kind); kind++)
-		if (hr_json_part_is(cat, hr_region_kind_name(kind)))
-			return kind;
-	return 0;
-}
-
 static uint64_t own_number(const struct hr_json_part *v, uint64_t otherwise)
 {
 	int64_t value;
@@ -284,13 +262,13 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 		g->region.dur_ns = own_number(&args->sum_ns, 0);
 	g->region.open = args->open.type == HR_JSON_WORD;
 	g->region.depth = (uint32_t)own_number(&args->depth, 0);
-	r = text_take(c, TEXT_NAME, &e->name, NAME_MOST, &g->name);
+	r = text_take(c, TEXT_NAME, &e->name, HR_IMPORT_NAME_MOST, &g->name);
 	if (!r)
-		r = text_take(c, TEXT_DOMAIN, &args->domain, NAME_MOST, &g->domain);
+		r = text_take(c, TEXT_DOMAIN, &args->domain, HR_IMPORT_NAME_MOST, &g->domain);
 	if (!r)
-		r = text_take(c, TEXT_CATEGORY, &args->category, NAME_MOST, &g->category);
+		r = text_take(c, TEXT_CATEGORY, &args->category, HR_IMPORT_NAME_MOST, &g->category);
 	if (!r)
-		r = text_take(c, TEXT_ARGS, &args->args, ARGS_MOST, &g->args);
+		r = text_take(c, TEXT_ARGS, &args->args, HR_IMPORT_ARGS_MOST, &g->args);
 	if (!r)
 		r = hr_import_region(c->s, thread, g);
 	return r;
@@ -299,7 +277,7 @@ static int own_region(struct chrome_trace *c, uint32_t thread, const struct chro
 int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text)
 {
 	struct hr_import_slice note;
-	int r = text_take(c, TEXT_NAME, text, NAME_MOST, &note);
+	int r = text_take(c, TEXT_NAME, text, HR_IMPORT_NAME_MOST, &note);
 
 	if (!r)
 		hr_import_missing(c->f, HR_LOSS_IMPORT_NOTED, 1, "its recording states: %.*s",
@@ -325,14 +303,12 @@ static int own_operation(struct chrome_trace *c, uint32_t thread, const struct c
 	bool runtime = hr_json_part_is(&args->scope, "runtime");
 	const struct hr_op_info *info;
 	int64_t value = 0;
-	char name[64];
 	int r;
 
-	snprintf(name, sizeof(name), "%.*s", e->name.n < 63 ? (int)e->name.n : 63, e->name.p);
-	event.op = hr_op_by_name(name);
-	info = hr_op_info(event.op);
-	if (!info->name)
+	event.op = hr_import_op(e->name.p, e->name.n);
+	if (!event.op)
 		return -EBADMSG;
+	info = hr_op_info(event.op);
 	event.start_ns = times->start_ns;
 	event.dur_ns = times->dur_ns;
 	event.bits = runtime ? HR_EV_SCOPE_RUNTIME : 0;
@@ -383,7 +359,7 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 	if (!thread)
 		return -ENOMEM;
 	if (c->own) {
-		g.region.kind = own_kind(&e->cat);
+		g.region.kind = hr_region_kind_by_name(e->cat.p, e->cat.n);
 		return g.region.kind ? own_region(c, thread, e, &args, &g)
 				     : own_operation(c, thread, e, &args, &g.region);
 	}
@@ -391,9 +367,9 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 		kind_find(&e->name, gpu, &g.region);
 	if (!gpu && c->torch)
 		g.domain = (struct hr_import_slice){"torch", 5};
-	r = text_take(c, TEXT_NAME, &e->name, NAME_MOST, &g.name);
+	r = text_take(c, TEXT_NAME, &e->name, HR_IMPORT_NAME_MOST, &g.name);
 	if (!r)
-		r = text_take(c, TEXT_CATEGORY, &e->cat, NAME_MOST, &g.category);
+		r = text_take(c, TEXT_CATEGORY, &e->cat, HR_IMPORT_NAME_MOST, &g.category);
 	if (!r)
 		r = args_take(c, &e->args, &g.args);
 	return r ? r : hr_nest_add(c->nest, thread, &g);

@@ -14,8 +14,6 @@
 #include "common/json_part.h"
 #include "import/nsys/nsys.h"
 
-#define NAME_MOST   1000 /* as of NVTX */
-#define ARGS_MOST   4095
 #define NSYS_RANGES "eventType IN (34, 59, 60, 70, 71)"
 #define TID_OF(g)   ((uint32_t)((uint64_t)(g)&0xffffff))
 
@@ -64,9 +62,7 @@ static int name_read(struct nsys *n, enum nsys_buffer which, sqlite3_stmt *row, 
 
 	*ret = text_of(row, column);
 	r = text_unescape(n, which, ret);
-	if (ret->n > NAME_MOST)
-		for (ret->n = NAME_MOST; ret->n > 0 && (ret->p[ret->n] & 0xc0) == 0x80;)
-			ret->n--;
+	ret->n = hr_import_cut(ret->p, ret->n, HR_IMPORT_NAME_MOST);
 	return r;
 }
 
@@ -190,7 +186,8 @@ static void rank_read(struct nsys *n, sqlite3_stmt *row, int column, int64_t glo
 static int own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr_import_region *ret)
 {
 	struct hr_region *g = &ret->region;
-	const char *kind;
+	struct hr_import_slice name;
+	uint32_t kind;
 
 	if (!n->own || value_is_null(row, 3))
 		return 0;
@@ -198,10 +195,10 @@ static int own_read(struct nsys *n, sqlite3_stmt *row, int64_t global, struct hr
 	sqlite3_bind_int64(n->own, 1, sqlite3_column_int64(row, 3));
 	if (sqlite3_step(n->own) != SQLITE_ROW)
 		return 0;
-	kind = (const char *)sqlite3_column_text(n->own, 0);
-	for (uint32_t k = 1; kind && hr_region_kind_name(k); k++)
-		if (strcmp(kind, hr_region_kind_name(k)) == 0)
-			g->kind = k;
+	name = text_of(n->own, 0);
+	kind = hr_region_kind_by_name(name.p, name.n);
+	if (kind)
+		g->kind = kind;
 	if (!value_is_null(n->own, 1))
 		g->step = (uint64_t)sqlite3_column_int64(n->own, 1);
 	if (!value_is_null(n->own, 2))
@@ -225,7 +222,7 @@ static bool text_is_object(const struct hr_import_slice *text, struct hr_import_
 	const char *at = text->p;
 	struct hr_json_part json;
 
-	if (text->n == 0 || text->n > ARGS_MOST ||
+	if (text->n == 0 || text->n > HR_IMPORT_ARGS_MOST ||
 	    hr_json_part_read(&at, text->p + text->n, &json) != 0 || json.type != HR_JSON_OBJECT ||
 	    json.nan)
 		return false;
@@ -454,18 +451,11 @@ static int op_find(struct nsys *n, sqlite3_stmt *row, int column, uint16_t *ret)
 {
 	uint64_t key = (uint64_t)sqlite3_column_int64(row, column);
 	uint32_t op = hr_map64_get(&n->op_of, key);
-	const struct hr_op_info *info;
-	struct hr_import_slice text;
-	char name[64];
+	struct hr_import_slice name;
 
 	if (op == HR_MAP64_NONE) {
-		text = string_find(n, row, column);
-		snprintf(name, sizeof(name), "%.*s", text.n < 63 ? (int)text.n : 63,
-			 text.n ? text.p : "");
-		op = hr_op_by_name(name);
-		info = hr_op_info((uint16_t)op);
-		if (info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK)
-			op = 0;
+		name = string_find(n, row, column);
+		op = hr_import_op(name.p, name.n);
 		if (hr_map64_set(&n->op_of, key, op))
 			return -ENOMEM;
 	}

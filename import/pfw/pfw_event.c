@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: operations, regions, and sums of operations. */
-#include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "common/pathid.h"
 #include "import/pfw/pfw_state.h"
@@ -49,15 +47,9 @@ static int op_find(struct pfw *p, uint16_t *ret)
 	const struct hr_pfw_value *v = &p->line.v[HR_PFW_NAME];
 	uint64_t key = hr_path_id(v->p, v->n);
 	uint32_t op = hr_map64_get(&p->op_of, key);
-	const struct hr_op_info *info;
-	char name[64];
 
 	if (__builtin_expect(op == HR_MAP64_NONE, 0)) {
-		snprintf(name, sizeof(name), "%.*s", (int)(v->n < 63 ? v->n : 63), v->p);
-		op = hr_op_by_name(name);
-		info = hr_op_info((uint16_t)op);
-		if (info->class == HR_CLASS_NONE || info->class == HR_CLASS_HOOK)
-			op = 0;
+		op = hr_import_op(v->p, v->n);
 		if (p->op_of.used < 4096 && hr_map64_set(&p->op_of, key, op))
 			return -ENOMEM;
 	}
@@ -207,13 +199,10 @@ static bool text_ends(const char *p, size_t n, const char *with)
 static uint32_t region_kind(const struct hr_pfw_value *cat, const struct hr_pfw_value *name)
 {
 	if (cat->n > strlen(OWN_CAT) && memcmp(cat->p, OWN_CAT, strlen(OWN_CAT)) == 0) {
-		const char *kind = cat->p + strlen(OWN_CAT);
+		uint32_t kind = hr_region_kind_by_name(cat->p + strlen(OWN_CAT),
+						       cat->n - strlen(OWN_CAT));
 
-		for (uint32_t k = HR_REGION_RANGE; hr_region_kind_name(k); k++)
-			if (strlen(hr_region_kind_name(k)) == cat->n - strlen(OWN_CAT) &&
-			    memcmp(hr_region_kind_name(k), kind, cat->n - strlen(OWN_CAT)) == 0)
-				return k;
-		return HR_REGION_RANGE;
+		return kind ? kind : HR_REGION_RANGE;
 	}
 	for (size_t i = 0; i < sizeof(known_regions) / sizeof(known_regions[0]); i++)
 		if ((!known_regions[i].cat ||
