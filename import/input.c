@@ -250,3 +250,37 @@ bool hr_input_cut(const struct hr_input *in)
 {
 	return in->cut;
 }
+
+int hr_window_init(struct hr_window *w, struct hr_input *in, size_t bytes)
+{
+	*w = (struct hr_window){.in = in, .p = malloc(bytes + HR_INPUT_SLACK), .room = bytes};
+	return w->p ? 0 : -ENOMEM;
+}
+
+int hr_window_more(struct hr_window *w)
+{
+	long n;
+
+	if (w->ended)
+		return 0;
+	memmove(w->p, w->p + w->at, w->used - w->at);
+	w->used -= w->at;
+	w->at = 0;
+	if (w->used == w->room) {
+		char *more = w->room < HR_WINDOW_MOST
+				 ? realloc(w->p, 2 * w->room + HR_INPUT_SLACK)
+				 : NULL;
+
+		if (!more)
+			return w->room < HR_WINDOW_MOST ? -ENOMEM : -E2BIG;
+		w->p = more;
+		w->room *= 2;
+	}
+	n = hr_input_read(w->in, (uint8_t *)w->p + w->used, w->room - w->used);
+	if (n < 0)
+		return (int)n;
+	w->ended = n == 0;
+	w->used += (size_t)n;
+	memset(w->p + w->used, 0, HR_INPUT_SLACK);
+	return n > 0;
+}

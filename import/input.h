@@ -42,4 +42,25 @@ uint64_t hr_input_bytes(const struct hr_input *in); /* bytes read from the file 
 void hr_input_count(struct hr_input *in, uint64_t bytes);
 bool hr_input_cut(const struct hr_input *in);
 
+/* ---- a window of the content ----------------------------------------------------------------- */
+
+#define HR_WINDOW_MOST (16u << 20) /* bytes of a line or value that a reader accepts */
+
+/* Bytes of the content in memory: p[at] to p[used]. Zeros follow, as after the head. */
+struct hr_window {
+	struct hr_input *in;
+	char *p;
+	size_t room, used, at;
+	bool ended; /* of the input */
+};
+
+/* `bytes`: the first size. Returns 0 or -ENOMEM. The caller frees w->p, and closes the input. */
+int hr_window_init(struct hr_window *w, struct hr_input *in, size_t bytes);
+
+/*
+ * Drops the bytes before `at`, and reads more. If there is no room, doubles it. Returns 1; 0: the
+ * input has ended; -E2BIG: the window has HR_WINDOW_MOST bytes; -errno.
+ */
+int hr_window_more(struct hr_window *w);
+
 #endif

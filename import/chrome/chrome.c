@@ -11,8 +11,60 @@
 
 #include "import/chrome/chrome.h"
 
-#define STOP_EVENTS 4096u	    /* the signal is checked after so many events */
-#define TORCH_PID   "CPU functions" /* of torch without kineto, which writes only an array */
+#define WINDOW_BYTES (512u << 10)
+#define STOP_EVENTS  4096u	     /* the signal is checked after so many events */
+#define TORCH_PID    "CPU functions" /* of torch without kineto, which writes only an array */
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* Returns the next byte that is not blank, without taking it; 0 at the end; or -errno. */
+static int window_peek(struct hr_window *b)
+{
+	for (;;) {
+		int r;
+
+		while (b->at < b->used && strchr(" \n\t\r", b->p[b->at]) && b->p[b->at])
+			b->at++;
+		if (b->at < b->used)
+			return (unsigned char)b->p[b->at];
+		r = hr_window_more(b);
+		if (r <= 0)
+			return r;
+	}
+}
+
+/* Skips a value that is not valid or too long, by its brackets and quotes. 1; 0: cut; -errno. */
+static int window_skip(struct hr_window *b)
+{
+	bool string = false, escaped = false;
+	unsigned depth = 0;
+	size_t taken = 0;
+
+	for (;; b->at++) {
+		char ch;
+
+		while (b->at == b->used) {
+			int r = hr_window_more(b);
+
+			if (r <= 0)
+				return r;
+		}
+		ch = b->p[b->at];
+		taken++;
+		if (string) {
+			string = escaped || ch != '"';
+			escaped = !escaped && ch == '\\';
+		} else if (ch == '"') {
+			string = true;
+		} else if (ch == '{' || ch == '[') {
+			depth++;
+		} else if ((ch == '}' || ch == ']') && depth > 0) {
+			depth--;
+		} else if (depth == 0 && (ch == ',' || ch == '}' || ch == ']') && taken > 1) {
+			return 1;
+		}
+	}
+}
 
 /* ---- members besides the events -------------------------------------------------------------- */
 
@@ -84,7 +136,7 @@ static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* Reads the event at b->at. 1; 0: the file is cut; or a fatal error. */
-static int event_read(struct chrome_trace *c, struct chrome_input *b)
+static int event_read(struct chrome_trace *c, struct hr_window *b)
 {
 	struct chrome_event e;
 	const char *at;
@@ -96,7 +148,7 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 		r = hr__chrome_event_read(&at, b->p + b->used, &e);
 		if (r != -EAGAIN)
 			break;
-		r = hr__chrome_input_more(b);
+		r = hr_window_more(b);
 		if (r == -E2BIG)
 			break;
 		if (r <= 0)
@@ -116,17 +168,17 @@ static int event_read(struct chrome_trace *c, struct chrome_input *b)
 		return r && r != -EBADMSG ? r : 1;
 	}
 	c->n_bad++;
-	return hr__chrome_input_skip(b);
+	return window_skip(b);
 }
 
 /*
  * Reads the array of events, after its '['. `alone`: it is the whole trace, so its last bracket may
  * be missing, and that of another trace follow. 1: it ended; 0: the file is cut; or a fatal error.
  */
-static int events_read(struct chrome_trace *c, struct chrome_input *b, bool alone)
+static int events_read(struct chrome_trace *c, struct hr_window *b, bool alone)
 {
 	for (uint64_t n = 0;; n++) {
-		int r = hr__chrome_input_peek(b);
+		int r = window_peek(b);
 
 		if (r <= 0)
 			return r;
@@ -149,7 +201,7 @@ static int events_read(struct chrome_trace *c, struct chrome_input *b, bool alon
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* Reads a value in memory. 1; 0: cut; -E2BIG, -EBADMSG. */
-static int value_read(struct chrome_input *b, struct hr_json_part *ret)
+static int value_read(struct hr_window *b, struct hr_json_part *ret)
 {
 	for (;;) {
 		const char *at = b->p + b->at;
@@ -161,19 +213,19 @@ static int value_read(struct chrome_input *b, struct hr_json_part *ret)
 		}
 		if (r != -EAGAIN)
 			return r;
-		r = hr__chrome_input_more(b);
+		r = hr_window_more(b);
 		if (r <= 0)
 			return r;
 	}
 }
 
 /* Reads a member of the file's object, after its key and colon. 1; 0: cut; or a fatal error. */
-static int member_read(struct chrome_trace *c, struct chrome_input *b, const char *name,
+static int member_read(struct chrome_trace *c, struct hr_window *b, const char *name,
 		       size_t bytes)
 {
 	const struct hr_json_part key = {.p = name, .n = bytes, .type = HR_JSON_STRING};
 	struct hr_json_part value;
-	int r = hr__chrome_input_peek(b);
+	int r = window_peek(b);
 
 	if (r <= 0)
 		return r;
@@ -189,10 +241,10 @@ static int member_read(struct chrome_trace *c, struct chrome_input *b, const cha
 		return r;
 	c->n_events++;
 	c->n_bad++;
-	return hr__chrome_input_skip(b);
+	return window_skip(b);
 }
 
-static int key_read(struct chrome_input *b, char *name, size_t room, size_t *ret_bytes)
+static int key_read(struct hr_window *b, char *name, size_t room, size_t *ret_bytes)
 {
 	struct hr_json_part key;
 	int r = value_read(b, &key);
@@ -203,7 +255,7 @@ static int key_read(struct chrome_input *b, char *name, size_t room, size_t *ret
 		return 0;
 	*ret_bytes = key.n < room ? key.n : room;
 	memcpy(name, key.p, *ret_bytes);
-	r = hr__chrome_input_peek(b);
+	r = window_peek(b);
 	if (r != ':')
 		return r < 0 ? r : 0;
 	b->at++;
@@ -211,13 +263,13 @@ static int key_read(struct chrome_input *b, char *name, size_t room, size_t *ret
 }
 
 /* Reads the object of the file, after its '{'. 1: it ended; 0: cut; or a fatal error. */
-static int file_object_read(struct chrome_trace *c, struct chrome_input *b)
+static int file_object_read(struct chrome_trace *c, struct hr_window *b)
 {
 	char name[64];
 	size_t bytes;
 
 	for (;;) {
-		int r = hr__chrome_input_peek(b);
+		int r = window_peek(b);
 
 		if (r <= 0)
 			return r;
@@ -235,9 +287,9 @@ static int file_object_read(struct chrome_trace *c, struct chrome_input *b)
 	}
 }
 
-static int file_read(struct chrome_trace *c, struct chrome_input *b)
+static int file_read(struct chrome_trace *c, struct hr_window *b)
 {
-	int r = hr__chrome_input_peek(b);
+	int r = window_peek(b);
 	bool array = r == '[';
 
 	if (r <= 0)
@@ -276,7 +328,7 @@ static void clock_set(struct chrome_trace *c)
 }
 
 /* Reads a trace. *ret_cut: nothing can be read after it. */
-static int trace_read(struct hr_import_file *f, struct chrome_input *b, bool *ret_cut)
+static int trace_read(struct hr_import_file *f, struct hr_window *b, bool *ret_cut)
 {
 	struct chrome_trace c = {.f = f, .rank = -1};
 	int r = file_read(&c, b);
@@ -298,12 +350,12 @@ static int trace_read(struct hr_import_file *f, struct chrome_input *b, bool *re
  * Reads the traces that follow the first one: a program that ran again added its own one, or files
  * were joined. They have clocks and processes of their own.
  */
-static int further_read(struct hr_import_file *f, struct chrome_input *b)
+static int further_read(struct hr_import_file *f, struct hr_window *b)
 {
 	bool cut = false;
 	int r = 0;
 
-	while (!r && !cut && ((r = hr__chrome_input_peek(b)) == '{' || r == '[')) {
+	while (!r && !cut && ((r = window_peek(b)) == '{' || r == '[')) {
 		f->part++;
 		r = trace_read(f, b, &cut);
 	}
@@ -317,8 +369,8 @@ static int further_read(struct hr_import_file *f, struct chrome_input *b)
 
 static int chrome_read(struct hr_import_file *f)
 {
-	struct chrome_input b;
-	int r = hr__chrome_input_init(&b, f->input);
+	struct hr_window b;
+	int r = hr_window_init(&b, f->input, WINDOW_BYTES);
 	bool cut = false;
 
 	if (!r)

@@ -65,21 +65,6 @@ struct chrome_trace {
 	bool cut;
 };
 
-/* chrome_input.c: the bytes */
-struct chrome_input {
-	struct hr_input *in;
-	char *p;
-	size_t room, used, at;
-	bool ended;
-};
-int hr__chrome_input_init(struct chrome_input *b, struct hr_input *in);
-/* Reads more bytes. 1; 0: no more; -E2BIG: the value is too long; -errno. */
-int hr__chrome_input_more(struct chrome_input *b);
-/* Returns the next byte that is not blank, without taking it; 0 at the end; or -errno. */
-int hr__chrome_input_peek(struct chrome_input *b);
-/* Skips a value that is not valid or too long, by its brackets and quotes. 1; 0: cut; -errno. */
-int hr__chrome_input_skip(struct chrome_input *b);
-
 /* chrome_probe.c */
 bool hr__chrome_probe(const uint8_t *head, size_t bytes);
 /* Whether only Chrome traces have a member with this name in the object of the file. */

@@ -11,15 +11,8 @@
 #include "import/pfw/pfw_state.h"
 
 #define BUFFER_BYTES (512u << 10)
-#define LINE_MOST    (16u << 20)
 #define JOINS_MOST   8u /* line ends in the strings of one event */
 #define PROBE_LINES  64u
-
-struct line_buffer {
-	char *p;
-	size_t room, used, at;
-	bool ended; /* of the input */
-};
 
 /* ---- one line -------------------------------------------------------------------------------- */
 
@@ -30,7 +23,7 @@ static void line_bad(struct pfw *p)
 }
 
 /* Returns the line end after `from`. NULL: none. */
-static const char *line_end(const struct line_buffer *b, const char *from)
+static const char *line_end(const struct hr_window *b, const char *from)
 {
 	return memchr(from, '\n', (size_t)(b->p + b->used - from));
 }
@@ -39,7 +32,7 @@ static const char *line_end(const struct line_buffer *b, const char *from)
  * Reads a line whose strings contain line ends: tries longer lines, up to the next one that begins
  * like an event. *ret_end: the end of the line.
  */
-static int line_join(struct pfw *p, const struct line_buffer *b, const char *line,
+static int line_join(struct pfw *p, const struct hr_window *b, const char *line,
 		     const char **ret_end)
 {
 	const char *end = *ret_end;
@@ -59,7 +52,7 @@ static int line_join(struct pfw *p, const struct line_buffer *b, const char *lin
 }
 
 /* Converts the line at `line`, whose end is *end. Errors are fatal. */
-static int line_read(struct pfw *p, const struct line_buffer *b, const char *line, const char **end)
+static int line_read(struct pfw *p, const struct hr_window *b, const char *line, const char **end)
 {
 	int r = hr__pfw_line(line, (size_t)(*end - line), &p->line);
 
@@ -79,34 +72,8 @@ static int line_read(struct pfw *p, const struct line_buffer *b, const char *lin
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Moves the rest to the begin of the buffer, and fills it. Returns 0 or -errno. */
-static int buffer_fill(struct line_buffer *b, struct hr_input *in)
-{
-	long n;
-
-	memmove(b->p, b->p + b->at, b->used - b->at);
-	b->used -= b->at;
-	b->at = 0;
-	if (b->used == b->room) {
-		char *more =
-		    b->room < LINE_MOST ? realloc(b->p, 2 * b->room + HR_INPUT_SLACK) : NULL;
-
-		if (!more)
-			return b->room < LINE_MOST ? -ENOMEM : -E2BIG;
-		b->p = more;
-		b->room *= 2;
-	}
-	n = hr_input_read(in, (uint8_t *)b->p + b->used, b->room - b->used);
-	if (n < 0)
-		return (int)n;
-	b->ended = n == 0;
-	b->used += (size_t)n;
-	memset(b->p + b->used, 0, HR_INPUT_SLACK);
-	return 0;
-}
-
 /* The bytes after the last line end are a line, or a part of one if the file is cut. */
-static int last_line(struct pfw *p, struct line_buffer *b)
+static int last_line(struct pfw *p, struct hr_window *b)
 {
 	const char *line = b->p + b->at, *end = b->p + b->used;
 	uint64_t bad = p->n_bad;
@@ -122,7 +89,7 @@ static int last_line(struct pfw *p, struct line_buffer *b)
 	return r;
 }
 
-static int lines_read(struct pfw *p, struct line_buffer *b)
+static int lines_read(struct pfw *p, struct hr_window *b)
 {
 	int r = 0;
 
@@ -137,13 +104,14 @@ static int lines_read(struct pfw *p, struct line_buffer *b)
 		if (hr_import_stopped(p->f))
 			return -ECANCELED;
 		if (!r)
-			r = buffer_fill(b, p->f->input);
+			r = hr_window_more(b);
 		if (r == -E2BIG) { /* not a line: skips it */
 			p->n_lines++;
 			line_bad(p);
 			b->at = b->used;
 			r = 0;
 		}
+		r = r > 0 ? 0 : r;
 	}
 	return r ? r : last_line(p, b);
 }
@@ -176,8 +144,8 @@ static bool pids_are_ranks(const struct hr_import_file *f)
 static int pfw_read(struct hr_import_file *f)
 {
 	struct pfw p = {.f = f, .unit_ns = 1000, .ranks = pids_are_ranks(f)};
-	struct line_buffer b = {.p = malloc(BUFFER_BYTES + HR_INPUT_SLACK), .room = BUFFER_BYTES};
-	int r = b.p ? buffer_fill(&b, f->input) : -ENOMEM;
+	struct hr_window b;
+	int r = hr_window_init(&b, f->input, BUFFER_BYTES);
 
 	if (!r)
 		r = lines_read(&p, &b);

@@ -10,8 +10,9 @@
 #include "common/text.h"
 #include "import/pfw/pfw_state.h"
 
-#define NONE	   UINT32_MAX
-#define NODES_MOST 512u /* of a file; each has an open stream */
+#define NONE	    UINT32_MAX
+#define NODES_MOST  512u /* of a file; each has an open stream */
+#define HOSTS_BYTES (1u << 20)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -131,29 +132,32 @@ int hr__pfw_host_record(struct pfw *p)
 /* Reads all hosts of the file, for a record HH that comes after the first use of its hash. */
 static int hosts_read(struct pfw *p)
 {
-	size_t room = 1u << 20, used = 0;
-	char *buf = calloc(1, room + HR_INPUT_SLACK);
+	struct hr_window w;
 	struct hr_input *in;
-	int r = buf ? hr_input_open(p->f->path, &in) : -ENOMEM;
-	long n = 0;
+	int r = hr_input_open(p->f->path, &in);
 
-	if (r) {
-		free(buf);
+	if (r)
 		return r;
-	}
 	p->hosts_complete = true;
-	while (!r && (n = hr_input_read(in, (uint8_t *)buf + used, room - used)) > 0) {
-		const char *last = memrchr(buf, '\n', used + (size_t)n);
-		size_t whole = last ? (size_t)(last + 1 - buf) : 0;
+	r = hr_window_init(&w, in, HOSTS_BYTES);
+	while (!r && !w.ended) {
+		const char *last = memrchr(w.p, '\n', w.used);
 
-		used += (size_t)n;
-		r = lines_each(buf, whole, host_visit, p);
-		used = used < room || whole ? used - whole : 0; /* too long: it is no record */
-		memmove(buf, buf + whole, used);
+		if (last) {
+			w.at = (size_t)(last + 1 - w.p);
+			r = lines_each(w.p, w.at, host_visit, p);
+		}
+		if (!r)
+			r = hr_window_more(&w);
+		if (r == -E2BIG) { /* too long: it is no record */
+			w.at = w.used;
+			r = 0;
+		}
+		r = r > 0 ? 0 : r;
 	}
 	hr_input_close(in);
-	free(buf);
-	return r || n >= 0 ? r : (int)n;
+	free(w.p);
+	return r;
 }
 
 /*

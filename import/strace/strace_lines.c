@@ -9,15 +9,12 @@
 #include "import/stream.h"
 
 #define FIRST_BYTES 16384u
-#define LINE_MOST   (16u << 20)
 #define DAY_NS	    UINT64_C(86400000000000)
 
 struct strace_lines {
-	struct hr_input *in, *count;
+	struct hr_window w;
+	struct hr_input *count;
 	uint64_t head_bytes;
-	char *p;
-	size_t room, used, at;
-	bool ended; /* of the input */
 	bool begun; /* the merge has returned a line */
 	int32_t tid;
 	uint64_t time_ns; /* of `line`, or of an earlier one */
@@ -32,15 +29,11 @@ struct strace_lines *hr__strace_lines_new(struct hr_input *in, int32_t tid, stru
 {
 	struct strace_lines *l = calloc(1, sizeof(*l));
 
-	if (l)
-		l->p = malloc(FIRST_BYTES);
-	if (!l || !l->p) {
+	if (!l || hr_window_init(&l->w, in, FIRST_BYTES)) {
 		free(l);
 		hr_input_close(in);
 		return NULL;
 	}
-	l->room = FIRST_BYTES;
-	l->in = in;
 	l->tid = tid;
 	l->count = count;
 	l->head_bytes = hr_input_bytes(in);
@@ -52,30 +45,10 @@ void hr__strace_lines_free(struct strace_lines *l)
 	if (!l)
 		return;
 	if (l->count)
-		hr_input_count(l->count, hr_input_bytes(l->in) - l->head_bytes);
-	hr_input_close(l->in);
-	free(l->p);
+		hr_input_count(l->count, hr_input_bytes(l->w.in) - l->head_bytes);
+	hr_input_close(l->w.in);
+	free(l->w.p);
 	free(l);
-}
-
-/* Reads more bytes. A line that is too long is divided, so both parts are bad lines. */
-static int lines_fill(struct strace_lines *l)
-{
-	long n;
-
-	if (l->at > 0) {
-		memmove(l->p, l->p + l->at, l->used - l->at);
-		l->used -= l->at;
-		l->at = 0;
-	}
-	if (!hr_array_reserve(l->p, l->used, l->room))
-		return -ENOMEM;
-	n = hr_input_read(l->in, (uint8_t *)l->p + l->used, l->room - l->used);
-	if (n < 0)
-		return (int)n;
-	l->ended = n == 0;
-	l->used += (size_t)n;
-	return 0;
 }
 
 /*
@@ -103,23 +76,27 @@ static void time_make(struct strace_lines *l)
 	l->time_ns = line->time_ns;
 }
 
-/* Finds the next line. 1; 0: no more; -errno. */
+/*
+ * Finds the next line. A line that is too long is divided, so both parts are bad lines. 1; 0: no more;
+ * -errno.
+ */
 static int lines_next(struct strace_lines *l)
 {
+	struct hr_window *w = &l->w;
 	size_t seen = 0;
 
 	for (;;) {
-		char *from = l->p + l->at, *end = NULL;
-		size_t left = l->used - l->at;
+		char *from = w->p + w->at, *end = NULL;
+		size_t left = w->used - w->at;
 		int r;
 
 		if (left > seen)
 			end = memchr(from + seen, '\n', left - seen);
-		if (end || ((l->ended || left >= LINE_MOST) && left)) {
+		if (end || ((w->ended || left >= HR_WINDOW_MOST) && left)) {
 			size_t n = end ? (size_t)(end - from) : left;
 
-			l->at += n + (end != NULL);
-			l->torn = !end && l->ended;
+			w->at += n + (end != NULL);
+			l->torn = !end && w->ended;
 			l->bad = hr__strace_line(from, n, &l->line) != 0;
 			if (l->line.kind == HR_STRACE_COUNTS)
 				l->counts = true;
@@ -132,11 +109,11 @@ static int lines_next(struct strace_lines *l)
 			time_make(l);
 			return 1;
 		}
-		if (l->ended)
+		if (w->ended)
 			return 0;
 		seen = left;
-		r = lines_fill(l);
-		if (r)
+		r = hr_window_more(w);
+		if (r < 0)
 			return r;
 	}
 }
