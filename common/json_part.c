@@ -196,15 +196,11 @@ static int token_read(const char **at, const char *end, struct hr_json_part *ret
 	if (number_is_valid(ret->p, p))
 		return 0;
 	ret->type = HR_JSON_WORD;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (hr_json_part_is(ret, words[i]))
-			return 0;
+	if (hr_json_part_is_any(ret, words, sizeof(words) / sizeof(words[0])))
+		return 0;
 	ret->type = HR_JSON_NAN;
 	ret->nan = true;
-	for (size_t i = 0; i < sizeof(nans) / sizeof(nans[0]); i++)
-		if (hr_json_part_is(ret, nans[i]))
-			return 0;
-	return -EBADMSG;
+	return hr_json_part_is_any(ret, nans, sizeof(nans) / sizeof(nans[0])) ? 0 : -EBADMSG;
 }
 
 bool hr_json_part_find(const void *json, size_t n, const char *key, struct hr_json_part *ret)
@@ -223,6 +219,14 @@ bool hr_json_part_find(const void *json, size_t n, const char *key, struct hr_js
 bool hr_json_part_is(const struct hr_json_part *v, const char *text)
 {
 	return strlen(text) == v->n && memcmp(v->p, text, v->n) == 0;
+}
+
+bool hr_json_part_is_any(const struct hr_json_part *v, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (hr_json_part_is(v, texts[i]))
+			return true;
+	return false;
 }
 
 /* Copies a number, which may be in quotes, as a string. False: it is not one, or too long. */

@@ -48,6 +48,7 @@ int hr_json_part_member(const char **at, const char *end, struct hr_json_part *k
 bool hr_json_part_find(const void *json, size_t n, const char *key, struct hr_json_part *ret);
 
 bool hr_json_part_is(const struct hr_json_part *v, const char *text);
+bool hr_json_part_is_any(const struct hr_json_part *v, const char *const *texts, size_t n);
 
 /*
  * Writes a string without its escapes, at most v->n bytes. Returns their number. hr_json_unescape

@@ -68,47 +68,36 @@ static int window_skip(struct hr_window *b)
 
 /* ---- members besides the events -------------------------------------------------------------- */
 
-/* Reads the members of an object, of which `take` uses some. */
-static int object_read(const struct hr_json_part *object, struct chrome_trace *c,
-		       void (*take)(struct chrome_trace *c, const struct hr_json_part *key,
-				    const struct hr_json_part *value))
+/* Reads an integer member of an object. False: it has none. */
+static bool number_find(const struct hr_json_part *object, const char *name, int64_t *ret)
 {
-	const char *at;
-	struct hr_json_part key, value;
-	int r = 0;
+	struct hr_json_part value;
 
-	if (object->type != HR_JSON_OBJECT)
-		return 0;
-	at = object->p + 1;
-	while ((r = hr_json_part_member(&at, object->p + object->n, &key, &value)) == 1)
-		take(c, &key, &value);
-	return r;
+	return object->type == HR_JSON_OBJECT &&
+	       hr_json_part_find(object->p, object->n, name, &value) &&
+	       hr_json_part_int(&value, ret);
 }
 
-static void distributed_take(struct chrome_trace *c, const struct hr_json_part *key,
-			     const struct hr_json_part *value)
+static void distributed_take(struct chrome_trace *c, const struct hr_json_part *info)
 {
 	int64_t number;
 
-	if (!hr_json_part_int(value, &number) || number < 0 || number > INT32_MAX)
-		return;
-	if (hr_json_part_is(key, "rank"))
+	if (number_find(info, "rank", &number) && number >= 0 && number <= INT32_MAX)
 		c->rank = (int32_t)number;
-	else if (hr_json_part_is(key, "world_size"))
+	if (number_find(info, "world_size", &number) && number >= 0 && number <= INT32_MAX)
 		c->world_size = (uint32_t)number;
 }
 
-static void other_take(struct chrome_trace *c, const struct hr_json_part *key,
-		       const struct hr_json_part *value)
+/* The clocks of headrace's own files. */
+static void clocks_take(struct chrome_trace *c, const struct hr_json_part *data)
 {
 	int64_t ns;
 
-	if (!hr_json_part_int(value, &ns))
-		return;
-	if (hr_json_part_is(key, "boot_ns")) {
+	if (number_find(data, "boot_ns", &ns)) {
 		c->clock_ns -= ns;
 		c->own = true;
-	} else if (hr_json_part_is(key, "real_ns")) {
+	}
+	if (number_find(data, "real_ns", &ns)) {
 		c->clock_ns += ns;
 		c->clock_known = true;
 	}
@@ -121,16 +110,15 @@ static int member_take(struct chrome_trace *c, const struct hr_json_part *key,
 		c->torch = true;
 	if (hr_json_part_is(key, "baseTimeNanoseconds") && hr_json_part_int(value, &c->clock_ns))
 		c->clock_known = c->torch = true;
-	if (hr_json_part_is(key, "host_name") && value->type == HR_JSON_STRING && !value->escaped &&
-	    value->n > 0 && !c->host) {
-		c->host = strndup(value->p, value->n);
-		return c->host ? 0 : -ENOMEM;
-	}
 	if (hr_json_part_is(key, "distributedInfo"))
-		return object_read(value, c, distributed_take);
+		distributed_take(c, value);
 	if (hr_json_part_is(key, "otherData"))
-		return object_read(value, c, other_take);
-	return 0;
+		clocks_take(c, value);
+	if (!hr_json_part_is(key, "host_name") || value->type != HR_JSON_STRING || value->escaped ||
+	    value->n == 0 || c->host)
+		return 0;
+	c->host = strndup(value->p, value->n);
+	return c->host ? 0 : -ENOMEM;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

@@ -12,10 +12,8 @@ bool hr__chrome_member_is(const struct hr_json_part *key)
 	static const char *const names[] = {"traceEvents", "schemaVersion", "deviceProperties",
 					    "baseTimeNanoseconds", "displayTimeUnit"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (key->type == HR_JSON_STRING && hr_json_part_is(key, names[i]))
-			return true;
-	return false;
+	return key->type == HR_JSON_STRING &&
+	       hr_json_part_is_any(key, names, sizeof(names) / sizeof(names[0]));
 }
 
 /*
@@ -55,9 +53,8 @@ static bool event_is_pfw(const struct chrome_event *e)
 		return false;
 	at = e->args.p + 1;
 	while (hr_json_part_member(&at, e->args.p + e->args.n, &key, &value) == 1)
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-			if (hr_json_part_is(&key, names[i]))
-				return true;
+		if (hr_json_part_is_any(&key, names, sizeof(names) / sizeof(names[0])))
+			return true;
 	return false;
 }
 

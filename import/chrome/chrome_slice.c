@@ -90,9 +90,8 @@ static struct hr_import_slice device_domain(const struct hr_json_part *cat)
 	    "cuda_sync", "Kernel",     "Memcpy",     "Memset"};
 	static const char *const others[] = {"mtia", "hpu", "gcu", "musa", "npu", "mlu"};
 
-	for (size_t i = 0; i < sizeof(gpu) / sizeof(gpu[0]); i++)
-		if (hr_json_part_is(cat, gpu[i]))
-			return (struct hr_import_slice){"cuda", 4};
+	if (hr_json_part_is_any(cat, gpu, sizeof(gpu) / sizeof(gpu[0])))
+		return (struct hr_import_slice){"cuda", 4};
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		size_t n = strlen(others[i]);
 
@@ -167,10 +166,7 @@ static bool argument_is_number(const struct hr_json_part *key)
 	    "External id",   "Ev Idx",	  "Record function id", "Sequence number",
 	    "Fwd thread id", "Python id", "Python parent id",	"Python thread"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (hr_json_part_is(key, names[i]))
-			return true;
-	return false;
+	return hr_json_part_is_any(key, names, sizeof(names) / sizeof(names[0]));
 }
 
 static void argument_write(char *to, size_t *n, const struct hr_json_part *key,
