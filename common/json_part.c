@@ -95,55 +95,48 @@ static size_t utf8_write(unsigned code, char *to)
 }
 
 /*
- * Reads the code of an escape \uXXXX at p, with the second half of a pair. *ret_n: its length; 0:
- * it is no such escape.
+ * Reads the code of an escape \uXXXX at p, with the second half of a pair. Returns the length of the
+ * escape. 0: it is none.
  */
-static unsigned code_read(const char *p, const char *end, bool halves, size_t *ret_n)
+static size_t code_read(const char *p, const char *end, unsigned *ret)
 {
 	unsigned code, low;
 
-	*ret_n = 0;
-	if (end - p < 6 || hex_read(p + 2, &code))
+	if (end - p < 6 || p[1] != 'u' || hex_read(p + 2, &code) < 0)
 		return 0;
-	*ret_n = 6;
+	*ret = code;
 	if (code < 0xd800 || code > 0xdfff)
-		return code;
+		return 6;
 	if (code < 0xdc00 && end - p >= 12 && p[6] == '\\' && p[7] == 'u' &&
 	    hex_read(p + 8, &low) == 0 && low >= 0xdc00 && low <= 0xdfff) {
-		*ret_n = 12;
-		return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+		*ret = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+		return 12;
 	}
-	return halves ? code : 0xfffd;
-}
-
-size_t hr_json_unescape(const char *p, size_t bytes, bool halves, char *to)
-{
-	static const char names[] = "bfnrt", codes[] = "\b\f\n\r\t";
-	const char *end = p + bytes, *name;
-	size_t n = 0, length = 0;
-	unsigned code;
-
-	while (p < end) {
-		if (*p != '\\' || p + 1 == end) {
-			to[n++] = *p++;
-			continue;
-		}
-		code = p[1] == 'u' ? code_read(p, end, halves, &length) : 0;
-		if (p[1] == 'u' && length > 0) {
-			n += utf8_write(code, to + n);
-			p += length;
-			continue;
-		}
-		name = p[1] != '\0' ? strchr(names, p[1]) : NULL;
-		to[n++] = (char)(name ? codes[name - names] : p[1]);
-		p += 2;
-	}
-	return n;
+	*ret = 0xfffd;
+	return 6;
 }
 
 size_t hr_json_part_text(const struct hr_json_part *v, char *to)
 {
-	return hr_json_unescape(v->p, v->n, false, to);
+	static const char names[] = "bfnrt", codes[] = "\b\f\n\r\t";
+	const char *p = v->p, *end = v->p + v->n;
+	size_t n = 0, length;
+	unsigned code;
+
+	while (p < end) {
+		if (*p != '\\') {
+			to[n++] = *p++;
+		} else if ((length = code_read(p, end, &code)) > 0) {
+			n += utf8_write(code, to + n);
+			p += length;
+		} else {
+			const char *name = strchr(names, p[1]);
+
+			to[n++] = (char)(name ? codes[name - names] : p[1]);
+			p += 2;
+		}
+	}
+	return n;
 }
 
 /* ---- numbers and words ----------------------------------------------------------------------- */

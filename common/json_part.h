@@ -51,12 +51,10 @@ bool hr_json_part_is(const struct hr_json_part *v, const char *text);
 bool hr_json_part_is_any(const struct hr_json_part *v, const char *const *texts, size_t n);
 
 /*
- * Writes a string without its escapes, at most v->n bytes. Returns their number. hr_json_unescape
- * also takes strings that were not checked: of a wrong escape, only the backslash is left out.
- * `halves`: half of a surrogate pair becomes three bytes that are not UTF-8; otherwise U+FFFD.
+ * Writes a string without its escapes, at most v->n bytes. Returns their number. Of an escape that
+ * JSON does not have, the character after the backslash remains; one must follow.
  */
 size_t hr_json_part_text(const struct hr_json_part *v, char *to);
-size_t hr_json_unescape(const char *p, size_t bytes, bool halves, char *to);
 
 /* Reads an integer, which may be in quotes. False: it is not one, or out of range. */
 bool hr_json_part_int(const struct hr_json_part *v, int64_t *ret);

@@ -410,9 +410,11 @@ bool hr__pfw_time(const struct hr_pfw_value *v, uint64_t unit_ns, uint64_t *ret_
 
 size_t hr__pfw_text(const struct hr_pfw_value *v, char *to)
 {
+	const struct hr_json_part string = {.p = v->p, .n = v->n};
+
 	if (v->escaped)
-		return hr_json_unescape(v->p, v->n, true, to);
-	if (v->n > 0)
+		return hr_json_part_text(&string, to);
+	if (v->n)
 		memcpy(to, v->p, v->n);
 	return v->n;
 }
