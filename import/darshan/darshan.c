@@ -77,17 +77,18 @@ static void module_insert(struct hr_darshan_header *h, unsigned at)
 	h->partial = (h->partial & below) | (h->partial & ~below) << 1;
 }
 
+/* Converts the header of an older version, in the byte order of the log. */
 static void header_convert(struct darshan *d, const struct old_header *old)
 {
 	struct hr_darshan_header *h = &d->header;
 
+	/* A number of 32 bits becomes the lower half of one of 64 bits. */
 	*h = (struct hr_darshan_header){
-	    .compression = old->compression, .partial = old->partial, .names = old->names};
+	    .compression = old->compression,
+	    .partial = d->swapped ? (uint64_t)old->partial << 32 : old->partial,
+	    .names = old->names};
 	memcpy(h->modules, old->modules, sizeof(old->modules));
 	memcpy(h->versions, old->versions, sizeof(old->versions));
-	if (d->version < 320)
-		module_insert(h, 4); /* H5D */
-	module_insert(h, 6);	     /* PNETCDF_VAR */
 }
 
 static void header_swap(struct hr_darshan_header *h)
@@ -96,18 +97,6 @@ static void header_swap(struct hr_darshan_header *h)
 	h->names.offset = __builtin_bswap64(h->names.offset);
 	h->names.bytes = __builtin_bswap64(h->names.bytes);
 	for (unsigned i = 0; i < HR_DARSHAN_MODULES; i++) {
-		h->modules[i].offset = __builtin_bswap64(h->modules[i].offset);
-		h->modules[i].bytes = __builtin_bswap64(h->modules[i].bytes);
-		h->versions[i] = __builtin_bswap32(h->versions[i]);
-	}
-}
-
-static void old_header_swap(struct old_header *h)
-{
-	h->partial = __builtin_bswap32(h->partial);
-	h->names.offset = __builtin_bswap64(h->names.offset);
-	h->names.bytes = __builtin_bswap64(h->names.bytes);
-	for (unsigned i = 0; i < OLD_MODULES; i++) {
 		h->modules[i].offset = __builtin_bswap64(h->modules[i].offset);
 		h->modules[i].bytes = __builtin_bswap64(h->modules[i].bytes);
 		h->versions[i] = __builtin_bswap32(h->versions[i]);
@@ -168,15 +157,17 @@ static int header_read(struct darshan *d)
 	is_old = d->version < 341;
 	if (is_old) {
 		memcpy(&old, &d->header, sizeof(old));
-		if (d->swapped)
-			old_header_swap(&old);
 		header_convert(d, &old);
 	} else if (n < (long)sizeof(d->header)) {
 		hr_import_problem(d->f, "the header is cut: not imported");
 		return 1;
-	} else if (d->swapped) {
-		header_swap(&d->header);
 	}
+	if (d->swapped)
+		header_swap(&d->header);
+	if (d->version < 320)
+		module_insert(&d->header, 4); /* H5D */
+	if (is_old)
+		module_insert(&d->header, 6); /* PNETCDF_VAR */
 	d->job_at = is_old ? sizeof(old) : sizeof(d->header);
 	job_place(d);
 	if (d->header.compression != HR_DARSHAN_ZLIB && d->header.compression != HR_DARSHAN_PLAIN) {
