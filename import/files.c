@@ -30,21 +30,24 @@ static int list_add(struct file_list *l, char *path, bool found)
 	return 0;
 }
 
-/* Indexes that other tools keep with their traces are no traces. */
-static bool file_is_index(const char *name)
+size_t hr__name_end(const char *name, size_t bytes, const char *const *ends, size_t n)
 {
-	static const char *const ends[] = {".zindex", ".dftindex", ".dftindex-cache", ".idx"};
-	size_t n = strlen(name);
+	for (size_t i = 0; i < n; i++) {
+		size_t end = strlen(ends[i]);
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
-			return true;
-	return false;
+		if (bytes > end && memcmp(name + bytes - end, ends[i], end) == 0)
+			return end;
+	}
+	return 0;
 }
 
 static int folder_select(const struct dirent *e)
 {
-	return e->d_name[0] != '.' && !file_is_index(e->d_name);
+	/* Indexes that other tools keep with their traces are no traces. */
+	static const char *const indexes[] = {".zindex", ".dftindex", ".dftindex-cache", ".idx"};
+
+	return e->d_name[0] != '.' && !hr__name_end(e->d_name, strlen(e->d_name), indexes,
+						    sizeof(indexes) / sizeof(indexes[0]));
 }
 
 /* Adds the files that are directly in a folder. */
@@ -181,7 +184,7 @@ static char *name_stem(const char *path, size_t bytes)
 	static const char *const ends[] = {".gz",  ".pfw",    ".json",	".darshan",
 					   ".txt", ".sqlite", ".strace"};
 	const char *slash;
-	bool again = true;
+	size_t end;
 
 	while (bytes > 1 && path[bytes - 1] == '/')
 		bytes--;
@@ -190,17 +193,8 @@ static char *name_stem(const char *path, size_t bytes)
 		bytes -= (size_t)(slash + 1 - path);
 		path = slash + 1;
 	}
-	while (again) {
-		again = false;
-		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-			size_t n = strlen(ends[i]);
-
-			if (bytes > n && memcmp(path + bytes - n, ends[i], n) == 0) {
-				bytes -= n;
-				again = true;
-			}
-		}
-	}
+	while ((end = hr__name_end(path, bytes, ends, sizeof(ends) / sizeof(ends[0]))) > 0)
+		bytes -= end;
 	bytes = bytes < JOB_BYTES ? bytes : JOB_BYTES;
 	return bytes && path[0] != '.' && path[0] != '/' ? job_clean(path, bytes)
 							 : strdup("imported");

@@ -17,13 +17,29 @@
 
 #define THREADS_MOST 256u
 
+/* ---- formats --------------------------------------------------------------------------------- */
+
+static const struct hr_reader *const readers[] = {
+#define HR_READER(name) &hr_reader_##name,
+#include "import/readers.def"
+#undef HR_READER
+};
+
+/* Returns the first reader whose probe accepts the content. NULL: none. */
+static const struct hr_reader *reader_find(const uint8_t *head, long bytes)
+{
+	for (size_t i = 0; bytes > 0 && i < sizeof(readers) / sizeof(readers[0]); i++)
+		if (readers[i]->probe(head, (size_t)bytes))
+			return readers[i];
+	return NULL;
+}
+
 /* ---- one file -------------------------------------------------------------------------------- */
 
 static void file_unknown(struct hr_import_file *f)
 {
 	hr_import_problem(f, "unknown format: not imported");
-	if (!f->found)
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
+	hr_import_lose(f, HR_LOSS_IMPORT_FILE, !f->found);
 }
 
 /*
@@ -36,28 +52,27 @@ static bool name_is_trace(const char *name)
 					   ".json", ".json.gz", ".sqlite"};
 	size_t n = strlen(name), digits = 0;
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
-			return true;
+	if (hr__name_end(name, n, ends, sizeof(ends) / sizeof(ends[0])))
+		return true;
 	while (digits < n && isdigit((unsigned char)name[n - 1 - digits]))
 		digits++; /* strace -ff -o NAME writes NAME.PID */
 	return digits > 0 && digits < n && name[n - 1 - digits] == '.';
 }
 
 /* Opens a file that can be imported, and finds its reader. NULL: none; the user gets a line. */
-static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t **ret_head,
-					 long *ret_bytes)
+static const struct hr_reader *file_open(struct hr_import_file *f)
 {
 	const struct hr_reader *reader;
+	const uint8_t *head = NULL;
 	int r = hr_input_open(f->path, &f->input);
+	long bytes = r ? r : hr_input_head(f->input, &head);
 
-	*ret_bytes = r ? r : hr_input_head(f->input, ret_head);
-	if (*ret_bytes < 0) {
+	if (bytes < 0) {
 		hr_import_missing(f, HR_LOSS_IMPORT_FILE, 1, "cannot be read: %s",
-				  strerrordesc_np((int)-*ret_bytes));
+				  strerrordesc_np((int)-bytes));
 		return NULL;
 	}
-	if (*ret_bytes == 0) {
+	if (bytes == 0) {
 		if (hr_input_cut(f->input) || hr_input_bytes(f->input) > 0)
 			hr_import_problem(f, "no data: the file is cut");
 		else
@@ -66,7 +81,7 @@ static const struct hr_reader *file_open(struct hr_import_file *f, const uint8_t
 			hr_import_lose(f, HR_LOSS_IMPORT_EMPTY, 1);
 		return NULL;
 	}
-	reader = hr__reader_find(*ret_head, (size_t)*ret_bytes);
+	reader = reader_find(head, bytes);
 	if (!reader)
 		file_unknown(f);
 	return reader;
@@ -136,18 +151,12 @@ static void mixture_check(struct hr_import_file *f, const struct hr_reader *read
 static int file_read(struct hr_import_file *f)
 {
 	struct hr_import_result *to = f->import->result;
-	const uint8_t *head = NULL;
-	long bytes;
-	const struct hr_reader *reader = file_open(f, &head, &bytes);
-	int r;
+	const struct hr_reader *reader = file_open(f);
+	int r = reader ? reader->read(f) : 0;
 
-	if (!reader) {
-		file_close(f);
-		return 0;
-	}
-	r = reader->read(f);
-	if (r == HR_READER_OTHER) {
+	if (r == HR_READER_OTHER)
 		file_unknown(f);
+	if (!reader || r == HR_READER_OTHER) {
 		file_close(f);
 		return 0;
 	}
@@ -212,7 +221,7 @@ static void files_survey(struct hr_import *i)
 		if (hr_input_open(f->path, &f->input))
 			continue; /* file_read reports it */
 		bytes = hr_input_head(f->input, &head);
-		reader = bytes > 0 ? hr__reader_find(head, (size_t)bytes) : NULL;
+		reader = reader_find(head, bytes);
 		if (reader && reader->survey)
 			reader->survey(f, head, (size_t)bytes);
 		file_close(f);

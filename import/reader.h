@@ -56,8 +56,6 @@ struct hr_reader {
 #include "import/readers.def"
 #undef HR_READER
 
-const struct hr_reader *hr__reader_find(const uint8_t *head, size_t bytes); /* NULL: none */
-
 /* Whether the import was cancelled. A reader checks it now and then, and returns -ECANCELED. */
 bool hr_import_stopped(const struct hr_import_file *f);
 

@@ -11,9 +11,9 @@
 
 #define TEXTS_MOST_BYTES (4u << 20) /* of the processes of a frame */
 
-static uint64_t clamp_plus1(int32_t value)
+static uint32_t clamp_plus1(int32_t value)
 {
-	return value < 0 ? 0 : (uint64_t)value + 1;
+	return value < 0 ? 0 : (uint32_t)value + 1;
 }
 
 /* The processes of each pid: of[k] is the process before k that had its pid. NONE: none. */
@@ -83,12 +83,12 @@ static void process_message(struct hr_arena *arena, uint64_t proc,
 	m->end_ns = p->end_ns ? p->end_ns : p->alive ? 0 : p->last_ns;
 	if (m->start_ns == UINT64_MAX) /* nothing is known about its times */
 		m->start_ns = m->end_ns;
-	m->rank_plus1 = (uint32_t)clamp_plus1(p->rank);
-	m->local_rank_plus1 = (uint32_t)clamp_plus1(p->local_rank);
-	m->worker_plus1 = (uint32_t)clamp_plus1(p->worker);
-	m->loader_plus1 = (uint32_t)clamp_plus1(p->loader);
-	m->loader_worker_plus1 = (uint32_t)clamp_plus1(p->loader_worker);
-	m->restart_plus1 = (uint32_t)clamp_plus1(p->restart);
+	m->rank_plus1 = clamp_plus1(p->rank);
+	m->local_rank_plus1 = clamp_plus1(p->local_rank);
+	m->worker_plus1 = clamp_plus1(p->worker);
+	m->loader_plus1 = clamp_plus1(p->loader);
+	m->loader_worker_plus1 = clamp_plus1(p->loader_worker);
+	m->restart_plus1 = clamp_plus1(p->restart);
 	m->world_size = p->world_size;
 	m->cpus = p->cpus;
 	m->first_cpu = p->first_cpu;
@@ -304,34 +304,39 @@ static uint32_t ranks_expected(const struct hr_import *i)
 	return n;
 }
 
-/* Of an added stream, only the label counts (query/tables/jobs.c). */
-static int send_job_added(struct hr_import_stream *s)
+/* Sends a message about the job, with one label. */
+static int send_job_event(struct hr_import_stream *s, Headrace__JobEvent *m, char *key,
+			  const char *value)
 {
 	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
 	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+
+	label.key = key;
+	label.value = (char *)(uintptr_t)value;
+	m->labels = labels;
+	m->n_labels = 1;
+	frame.body_case = HEADRACE__FRAME__BODY_JOB;
+	frame.job = m;
+	return hr__istream_send(s, &frame, false);
+}
+
+/* Of an added stream, only the label counts (query/tables/jobs.c). */
+static int send_job_added(struct hr_import_stream *s)
+{
 	Headrace__JobEvent m = HEADRACE__JOB_EVENT__INIT;
 	char *key;
 	int r;
 
 	if (asprintf(&key, "clock of %s", s->into.name) < 0)
 		return -ENOMEM;
-	label.key = key;
-	label.value = s->into.clock;
-	m.labels = labels;
-	m.n_labels = 1;
-	frame.body_case = HEADRACE__FRAME__BODY_JOB;
-	frame.job = &m;
-	r = hr__istream_send(s, &frame, false);
+	r = send_job_event(s, &m, key, s->into.clock);
 	free(key);
 	return r;
 }
 
 static int send_job(struct hr_import_stream *s, bool last)
 {
-	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
-	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__JobEvent m = HEADRACE__JOB_EVENT__INIT;
 	struct hr_user user;
 
@@ -339,17 +344,11 @@ static int send_job(struct hr_import_stream *s, bool last)
 	m.uid = getuid();
 	m.user = hr_user_by_id(m.uid, &user) ? user.name : "";
 	m.name = s->program ? (char *)(uintptr_t)s->program : "";
-	label.key = "imported";
-	label.value = (char *)(uintptr_t)s->reader;
-	m.labels = labels;
-	m.n_labels = 1;
 	m.start_ns = s->first_ns <= s->last_ns ? s->first_ns : 0;
 	m.end_ns = s->last_ns;
 	if (last)
 		m.ranks_expected = ranks_expected(s->import);
-	frame.body_case = HEADRACE__FRAME__BODY_JOB;
-	frame.job = &m;
-	return hr__istream_send(s, &frame, false);
+	return send_job_event(s, &m, "imported", s->reader);
 }
 
 static int send_end(struct hr_import_stream *s)
