@@ -93,7 +93,7 @@ int hr_gather_init(struct hr_gather *g, const struct hr_walk *w)
 		const struct hr_walk_stream *ws = &w->streams[i];
 
 		gather_times(g, ws);
-		r = hr_gather_rollups(g, ws, &(uint64_t){0});
+		r = hr_gather_rollups(g, ws, NULL);
 		for (uint32_t k = 0; k < ws->s->n_processes && r == 0; k++)
 			if (ws->processes[k].number != 0)
 				r = gather_rank(g, &by_rank, ws, &ws->processes[k]);
@@ -209,11 +209,22 @@ static void window_add(struct hr_gather *g, const struct hr_walk_stream *ws,
 	}
 }
 
-static void rollups_add(struct hr_gather *g, const struct hr_walk_stream *ws,
-			const Headrace__RollupBatch *batch)
+/* A stream whose roll-ups are read, and the time of its operations. */
+struct rollup_reader {
+	struct hr_gather *g;
+	const struct hr_walk_stream *ws;
+	uint64_t events_from, events_to;
+};
+
+static int rollups_visit(void *context, Headrace__Frame *frame)
 {
+	const struct rollup_reader *reader = context;
+	const struct hr_walk_stream *ws = reader->ws;
+	const Headrace__RollupBatch *batch = frame->rollups;
 	uint64_t from = batch->window_start_ns, to = from + batch->window_ns;
 
+	if (!batch->alone || (from <= reader->events_to && to >= reader->events_from))
+		return 0;
 	for (size_t i = 0; i < batch->n_rows + batch->n_sides; i++) {
 		bool side = i >= batch->n_rows;
 		const Headrace__Rollup *row =
@@ -228,38 +239,19 @@ static void rollups_add(struct hr_gather *g, const struct hr_walk_stream *ws,
 					     .busy_ns = side ? 0 : row->dur_ns};
 
 		if (p != NULL && p->number != 0 && hr_walk_has_scope(ws, row->scope))
-			window_add(g, ws, p, &sums, from, to);
+			window_add(reader->g, ws, p, &sums, from, to);
 	}
+	return 0;
 }
 
 int hr_gather_rollups(struct hr_gather *g, const struct hr_walk_stream *ws, uint64_t *damaged)
 {
-	const struct hr_stream *s = ws->s;
-	uint64_t events_from, events_to;
-	Headrace__Frame *msg;
+	struct rollup_reader reader = {.g = g, .ws = ws};
 
 	if (g->n_bins > 0 && !g->counters) /* hr_gather_init has found none */
 		return 0;
-	event_times(s, &events_from, &events_to);
-	for (uint32_t i = 0; i < s->n_frames; i++) {
-		int r;
-
-		if (s->frames[i].kind != HEADRACE__FRAME__BODY_ROLLUPS)
-			continue;
-		r = hr_stream_read(s, i, &msg);
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0) {
-			++*damaged;
-			continue;
-		}
-		if (msg->body_case == HEADRACE__FRAME__BODY_ROLLUPS && msg->rollups->alone &&
-		    (msg->rollups->window_start_ns > events_to ||
-		     msg->rollups->window_start_ns + msg->rollups->window_ns < events_from))
-			rollups_add(g, ws, msg->rollups);
-		headrace__frame__free_unpacked(msg, NULL);
-	}
-	return 0;
+	event_times(ws->s, &reader.events_from, &reader.events_to);
+	return hr_stream_each_frame(ws->s, HR_FRAME_BIT(ROLLUPS), rollups_visit, &reader, damaged);
 }
 
 /* ---- limits ---- */

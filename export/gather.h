@@ -51,7 +51,7 @@ void hr_gather_add(struct hr_gather *g, const struct hr_walk_process *p, enum hr
 /*
  * Adds the operations of level `counters` to the counters: the sums of each window of roll-ups are
  * spread evenly over it. A window that also has operations of level `trace` is left out, because
- * its sums include them. *damaged: counts unreadable frames. Returns 0 or -ENOMEM.
+ * its sums include them. *damaged: counts unreadable frames, if not NULL. Returns 0 or -ENOMEM.
  */
 int hr_gather_rollups(struct hr_gather *g, const struct hr_walk_stream *ws, uint64_t *damaged);
 

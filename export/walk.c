@@ -124,8 +124,6 @@ static int read_regions(struct hr_walk *w, struct hr_walk_stream *ws)
 		if (s->frames[i].kind != HEADRACE__FRAME__BODY_REGIONS)
 			continue;
 		r = hr_stream_read_into(s, i, &ws->memory, &msg);
-		if (r == 0 && msg->body_case != HEADRACE__FRAME__BODY_REGIONS)
-			r = -EBADMSG;
 		if (r == 0)
 			r = hr_regions_restore(msg->regions);
 		if (r == 0)

@@ -45,21 +45,22 @@ int hr__into_open(struct hr_import *i, char **ret_error)
 
 /* ---- the recorded process -------------------------------------------------------------------- */
 
+/* Returns 1 if the frame has a step of the process. */
+static int step_visit(void *context, Headrace__Frame *frame)
+{
+	const Headrace__Process *p = context;
+	int found = 0;
+
+	for (size_t i = 0; i < frame->regions->n_keys; i++)
+		found |= frame->regions->keys[i]->proc == p->proc &&
+			 frame->regions->keys[i]->kind == HR_REGION_STEP;
+	return found;
+}
+
 static bool process_trains(const struct hr_stream *s, const struct hr_process *p)
 {
-	Headrace__Frame *frame;
-	bool trains = false;
-
-	for (uint32_t k = 0; k < s->n_frames && !trains; k++) {
-		if (s->frames[k].kind != HEADRACE__FRAME__BODY_REGIONS ||
-		    hr_stream_read(s, k, &frame) != 0)
-			continue;
-		for (size_t i = 0; frame->regions && i < frame->regions->n_keys; i++)
-			trains |= frame->regions->keys[i]->proc == p->msg->proc &&
-				  frame->regions->keys[i]->kind == HR_REGION_STEP;
-		headrace__frame__free_unpacked(frame, NULL);
-	}
-	return trains;
+	return hr_stream_each_frame(s, HR_FRAME_BIT(REGIONS), step_visit,
+				    (void *)(uintptr_t)p->msg, NULL) == 1;
 }
 
 /* How well a recorded process fits: 0: not at all. */
@@ -133,24 +134,16 @@ static int recorded_add(struct hr__into *into, const struct hr_region *g,
 	return hr__landmark_add(&into->recorded, NULL, g, &text, ns);
 }
 
-static int recorded_read(struct hr__into *into)
+static int recorded_visit(void *context, Headrace__Frame *frame)
 {
-	const struct hr_stream *s = into->to;
-	Headrace__Frame *frame;
 	struct hr_region g;
 	int r = 0;
 
-	for (uint32_t k = 0; k < s->n_frames && !r; k++) {
-		if (s->frames[k].kind != HEADRACE__FRAME__BODY_REGIONS ||
-		    hr_stream_read(s, k, &frame) != 0)
-			continue; /* queries report damaged frames */
-		if (frame->regions && hr_regions_restore(frame->regions) == 0) {
-			for (size_t i = 0; i < frame->regions->n_key && !r; i++) {
-				hr_regions_get(frame->regions, i, &g);
-				r = recorded_add(into, &g, frame->regions);
-			}
-		}
-		headrace__frame__free_unpacked(frame, NULL);
+	if (hr_regions_restore(frame->regions) < 0)
+		return 0; /* queries report damaged frames */
+	for (size_t i = 0; i < frame->regions->n_key && !r; i++) {
+		hr_regions_get(frame->regions, i, &g);
+		r = recorded_add(context, &g, frame->regions);
 	}
 	return r;
 }
@@ -177,7 +170,7 @@ int hr__into_choose(struct hr_import_file *f, const struct hr_import_origin *ori
 	process_choose(f->import, origin, ret, &several);
 	if (ret->to && !several) {
 		ret->main_pid = origin->pid;
-		r = recorded_read(ret);
+		r = hr_stream_each_frame(ret->to, HR_FRAME_BIT(REGIONS), recorded_visit, ret, NULL);
 		if (ret->n_steps > 1)
 			qsort(ret->steps, ret->n_steps, sizeof(*ret->steps), by_start);
 		return r;

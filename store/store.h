@@ -381,6 +381,16 @@ size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **
 /* Unpacks one frame. Any thread. Free it with headrace__frame__free_unpacked. -EBADMSG, -EIO. */
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);
 
+/*
+ * Calls `visit` for each frame of some kinds, in their order, until it does not return 0. `kinds`: bits
+ * HR_FRAME_BIT(body). The frame is freed after the call. Unreadable frames are skipped, and counted in
+ * *damaged, if it is not NULL. Returns the last result of `visit`, 0 or -ENOMEM.
+ */
+#define HR_FRAME_BIT(body) (UINT64_C(1) << HEADRACE__FRAME__BODY_##body)
+typedef int hr_frame_visit(void *context, Headrace__Frame *frame);
+int hr_stream_each_frame(const struct hr_stream *s, uint64_t kinds, hr_frame_visit *visit,
+			 void *context, uint64_t *damaged);
+
 /* Like hr_stream_read, but the arena owns the frame, so do not free it. -ENOMEM. */
 int hr_stream_read_into(const struct hr_stream *s, uint32_t frame, struct hr_arena *arena,
 			Headrace__Frame **ret);

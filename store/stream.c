@@ -56,6 +56,29 @@ int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **
 	return read_frame(s, frame, NULL, ret);
 }
 
+int hr_stream_each_frame(const struct hr_stream *s, uint64_t kinds, hr_frame_visit *visit,
+			 void *context, uint64_t *damaged)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < s->n_frames && r == 0; i++) {
+		Headrace__Frame *msg;
+
+		if (s->frames[i].kind >= 64 || !(kinds >> s->frames[i].kind & 1))
+			continue;
+		r = hr_stream_read(s, i, &msg);
+		if (r == 0) {
+			r = visit(context, msg);
+			headrace__frame__free_unpacked(msg, NULL);
+		} else if (r != -ENOMEM) {
+			if (damaged != NULL)
+				++*damaged;
+			r = 0;
+		}
+	}
+	return r;
+}
+
 static void *get_piece(void *arena, size_t bytes)
 {
 	return hr_arena_get(arena, bytes);

@@ -18,6 +18,7 @@ struct rollup_sum {
 };
 
 struct rollup_sums {
+	struct hr__darshan *d;
 	struct hr_map64 by_key;
 	struct rollup_sum *list;
 	size_t n, room;
@@ -156,9 +157,11 @@ static int side_add(struct hr__darshan *d, struct rollup_sums *s,
 			 hr_side_reads(row->op) ? HR__DARSHAN_READS : HR__DARSHAN_WRITES);
 }
 
-static int batch_add(struct hr__darshan *d, struct rollup_sums *s,
-		     const Headrace__RollupBatch *batch)
+static int batch_visit(void *context, Headrace__Frame *frame)
 {
+	const Headrace__RollupBatch *batch = frame->rollups;
+	struct rollup_sums *s = context;
+	struct hr__darshan *d = s->d;
 	int r = 0;
 
 	for (size_t i = 0; batch->alone && i < batch->n_rows && r == 0; i++)
@@ -168,42 +171,23 @@ static int batch_add(struct hr__darshan *d, struct rollup_sums *s,
 	return r;
 }
 
-static int stream_rollups(struct hr__darshan *d, struct rollup_sums *s)
-{
-	const struct hr_stream *stream = d->stream->s;
-	int r = 0;
-
-	for (uint32_t i = 0; i < stream->n_frames && r == 0; i++) {
-		Headrace__Frame *msg;
-
-		if (stream->frames[i].kind != HEADRACE__FRAME__BODY_ROLLUPS)
-			continue;
-		r = hr_stream_read(stream, i, &msg);
-		if (r == 0) {
-			if (msg->body_case == HEADRACE__FRAME__BODY_ROLLUPS)
-				r = batch_add(d, s, msg->rollups);
-			headrace__frame__free_unpacked(msg, NULL);
-		} else if (r != -ENOMEM) {
-			d->x->damaged += !s->adds;
-			d->partial |= UINT64_C(1) << HR_DARSHAN_HEATMAP;
-			r = 0;
-		}
-	}
-	return r;
-}
-
 int hr__darshan_rollups(struct hr__darshan *d)
 {
-	struct rollup_sums s = {0};
+	struct rollup_sums s = {.d = d};
+	uint64_t damaged[2] = {0};
 	int r = sums_begin(d, &s);
 
 	for (int pass = 0; pass < 2 && r == 0; pass++) {
 		s.adds = pass == 1;
 		for (uint32_t i = 0; i < d->x->walk->n_streams && r == 0; i++) {
 			d->stream = &d->x->walk->streams[i];
-			r = stream_rollups(d, &s);
+			r = hr_stream_each_frame(d->stream->s, HR_FRAME_BIT(ROLLUPS), batch_visit,
+						 &s, &damaged[pass]);
 		}
 	}
+	d->x->damaged += damaged[0];
+	if (damaged[0] + damaged[1] > 0)
+		d->partial |= UINT64_C(1) << HR_DARSHAN_HEATMAP;
 	hr_map64_done(&s.by_key);
 	free(s.list);
 	return r;

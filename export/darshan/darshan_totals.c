@@ -16,9 +16,16 @@
 typedef int row_visit(struct hr__darshan *d, const Headrace__FileRecord *row,
 		      const struct hr_walk_process *p);
 
-static int frame_records(struct hr__darshan *d, const Headrace__FileRecords *records,
-			 row_visit *visit)
+struct record_reader {
+	struct hr__darshan *d;
+	row_visit *visit;
+};
+
+static int records_visit(void *context, Headrace__Frame *frame)
 {
+	const Headrace__FileRecords *records = frame->file_records;
+	const struct record_reader *reader = context;
+	struct hr__darshan *d = reader->d;
 	int r = 0;
 
 	for (size_t i = 0; i < records->n_rows && r == 0; i++) {
@@ -30,42 +37,21 @@ static int frame_records(struct hr__darshan *d, const Headrace__FileRecords *rec
 			continue;
 		if (hr_stream_file(d->stream->s, row->file, false, &info) < 0 ||
 		    hr_walk_has_scope(d->stream, info.scope))
-			r = visit(d, row, p);
-	}
-	return r;
-}
-
-static int stream_records(struct hr__darshan *d, row_visit *visit)
-{
-	const struct hr_stream *s = d->stream->s;
-	int r = 0;
-
-	for (uint32_t i = 0; i < s->n_frames && r == 0; i++) {
-		Headrace__Frame *msg;
-
-		if (s->frames[i].kind != HEADRACE__FRAME__BODY_FILE_RECORDS)
-			continue;
-		r = hr_stream_read(s, i, &msg);
-		if (r == 0) {
-			if (msg->body_case == HEADRACE__FRAME__BODY_FILE_RECORDS)
-				r = frame_records(d, msg->file_records, visit);
-			headrace__frame__free_unpacked(msg, NULL);
-		} else if (r != -ENOMEM) {
-			d->x->damaged++;
-			r = 0;
-		}
+			r = reader->visit(d, row, p);
 	}
 	return r;
 }
 
 static int each_record(struct hr__darshan *d, row_visit *visit)
 {
+	struct record_reader reader = {d, visit};
 	int r = 0;
 
 	for (uint32_t i = 0; i < d->x->walk->n_streams && r == 0; i++) {
 		r = hr__darshan_stream_begin(d, i);
 		if (r == 0)
-			r = stream_records(d, visit);
+			r = hr_stream_each_frame(d->stream->s, HR_FRAME_BIT(FILE_RECORDS),
+						 records_visit, &reader, &d->x->damaged);
 		hr__darshan_stream_end(d);
 	}
 	return r;
@@ -325,47 +311,24 @@ static bool loss_matters(const char *reason)
 	}
 }
 
-/* Returns the bits of the modules that lack data, because of one frame. */
-static uint64_t frame_gaps(const struct hr__darshan *d, const Headrace__Frame *msg)
+/* Sets the bits of the modules that lack data, because of one frame. */
+static int gaps_visit(void *context, Headrace__Frame *msg)
 {
-	uint64_t gaps = 0;
+	struct hr__darshan *d = context;
 
 	if (msg->body_case == HEADRACE__FRAME__BODY_LEVELS &&
 	    strcmp(msg->levels->level, hr_level_name(HR_LEVEL_TRACE)) != 0)
-		gaps = ALL_MODULES;
+		d->partial |= ALL_MODULES;
 	if (msg->body_case != HEADRACE__FRAME__BODY_LOSS)
-		return gaps;
+		return 0;
 	for (size_t i = 0; i < msg->loss->n_rows; i++) {
 		const Headrace__LossRow *row = msg->loss->rows[i];
 		const struct hr_walk_process *p = hr_walk_process(d->stream, row->proc);
 
 		if ((row->proc == 0 || (p != NULL && p->number != 0)) && loss_matters(row->reason))
-			gaps = ALL_MODULES;
+			d->partial |= ALL_MODULES;
 	}
-	return gaps;
-}
-
-static int stream_gaps(struct hr__darshan *d)
-{
-	const struct hr_stream *s = d->stream->s;
-	int r = 0;
-
-	for (uint32_t i = 0; i < s->n_frames && r == 0; i++) {
-		Headrace__Frame *msg;
-
-		if (s->frames[i].kind != HEADRACE__FRAME__BODY_LEVELS &&
-		    s->frames[i].kind != HEADRACE__FRAME__BODY_LOSS)
-			continue;
-		r = hr_stream_read(s, i, &msg);
-		if (r == 0) {
-			d->partial |= frame_gaps(d, msg);
-			headrace__frame__free_unpacked(msg, NULL);
-		} else if (r != -ENOMEM) {
-			d->x->damaged++;
-			r = 0;
-		}
-	}
-	return r;
+	return 0;
 }
 
 int hr__darshan_totals(struct hr__darshan *d)
@@ -374,7 +337,8 @@ int hr__darshan_totals(struct hr__darshan *d)
 
 	for (uint32_t i = 0; i < d->x->walk->n_streams && r == 0; i++) {
 		d->stream = &d->x->walk->streams[i];
-		r = stream_gaps(d);
+		r = hr_stream_each_frame(d->stream->s, HR_FRAME_BIT(LEVELS) | HR_FRAME_BIT(LOSS),
+					 gaps_visit, d, &d->x->damaged);
 	}
 	if (r == 0 && d->whole)
 		r = each_record(d, row_count);

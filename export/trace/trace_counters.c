@@ -71,44 +71,42 @@ void hr_trace_counters(struct hr_trace *t)
 
 /* ---- losses ---- */
 
-static uint64_t lost_operations(const Headrace__Loss *loss)
-{
-	uint64_t n = 0;
+struct loss_writer {
+	struct hr_trace *t;
+	const struct hr_stream *s;
+	struct hr_track track;
+	uint64_t lost, ns; /* so far */
+};
 
-	for (size_t i = 0; i < loss->n_rows; i++)
-		if (hr_loss_is_operations(loss->rows[i]->reason))
-			n += loss->rows[i]->count;
-	return n;
+static int loss_visit(void *context, Headrace__Frame *frame)
+{
+	struct loss_writer *w = context;
+	uint64_t before = w->lost;
+
+	if (frame->clock != NULL)
+		w->ns = hr_tracks_ns(w->t->tracks, w->s, frame->clock->boot_ns);
+	for (size_t i = 0; i < frame->loss->n_rows; i++)
+		if (hr_loss_is_operations(frame->loss->rows[i]->reason))
+			w->lost += frame->loss->rows[i]->count;
+	if (w->lost == before)
+		return 0;
+	if (w->track.id == 0)
+		hr_tracks_add_track(w->t->tracks, NULL, NULL, &w->track);
+	w->t->out->counter(w->t->out, w->ns, &w->track, (double)w->lost);
+	return 0;
 }
 
 /* Writes how many operations were lost up to each time at which headraced stored a loss. */
 static void write_losses(struct hr_trace *t, const struct hr_walk_stream *ws)
 {
-	const struct hr_stream *s = ws->s;
-	struct hr_track track = {.values = HR_TRACK_COUNTER};
-	uint64_t lost = 0, ns = trace_ns(t, t->gather.from_ns), more;
 	char name[300];
+	struct loss_writer w = {.t = t,
+				.s = ws->s,
+				.track = {.name = name, .values = HR_TRACK_COUNTER},
+				.ns = trace_ns(t, t->gather.from_ns)};
 
-	snprintf(name, sizeof(name), "lost operations on %.200s", s->node);
-	track.name = name;
-	for (uint32_t i = 0; i < s->n_frames; i++) {
-		Headrace__Frame *msg;
-
-		if (s->frames[i].kind != HEADRACE__FRAME__BODY_LOSS ||
-		    hr_stream_read(s, i, &msg) < 0)
-			continue;
-		if (msg->clock != NULL)
-			ns = hr_tracks_ns(t->tracks, s, msg->clock->boot_ns);
-		more =
-		    msg->body_case == HEADRACE__FRAME__BODY_LOSS ? lost_operations(msg->loss) : 0;
-		headrace__frame__free_unpacked(msg, NULL);
-		if (more == 0)
-			continue;
-		lost += more;
-		if (track.id == 0)
-			hr_tracks_add_track(t->tracks, NULL, NULL, &track);
-		t->out->counter(t->out, ns, &track, (double)lost);
-	}
+	snprintf(name, sizeof(name), "lost operations on %.200s", ws->s->node);
+	(void)hr_stream_each_frame(ws->s, HR_FRAME_BIT(LOSS), loss_visit, &w, NULL);
 }
 
 /* ---- notes ---- */
