@@ -12,13 +12,6 @@
 
 /* ---- counters ---- */
 
-static uint64_t gather_wall(const struct hr_stream *s, uint64_t boot_ns)
-{
-	int64_t ns = hr_stream_real_ns(s, boot_ns);
-
-	return ns > 0 ? (uint64_t)ns : 0;
-}
-
 static void gather_extend(struct hr_gather *g, uint64_t from_ns, uint64_t to_ns)
 {
 	g->from_ns = from_ns < g->from_ns ? from_ns : g->from_ns;
@@ -60,7 +53,7 @@ static void gather_times(struct hr_gather *g, const struct hr_walk_stream *ws)
 	from = from > data_from ? from : data_from;
 	to = to < data_to ? to : data_to;
 	if (from <= to)
-		gather_extend(g, gather_wall(s, from), gather_wall(s, to));
+		gather_extend(g, hr_walk_real_ns(s, from), hr_walk_real_ns(s, to));
 }
 
 static int gather_rank(struct hr_gather *g, struct hr_map64 *by_rank,
@@ -185,8 +178,8 @@ static void window_add(struct hr_gather *g, const struct hr_walk_stream *ws,
 	to_ns = end < p->to_ns ? end : p->to_ns;
 	if (from_ns >= to_ns)
 		return;
-	wall_from = gather_wall(ws->s, from_ns);
-	wall_to = gather_wall(ws->s, to_ns);
+	wall_from = hr_walk_real_ns(ws->s, from_ns);
+	wall_to = hr_walk_real_ns(ws->s, to_ns);
 	if (g->n_bins == 0) {
 		g->counters = true;
 		gather_extend(g, wall_from, wall_to);

@@ -141,18 +141,11 @@ static void put_numbers(struct pfw_file *p, const struct hr_process *process)
 		put_key_uint(p, ",\"cpu_quota_milli\":", m->cpu_quota_milli);
 }
 
-static uint64_t wall_or_zero(const struct hr_stream *s, uint64_t boot_ns)
-{
-	int64_t ns = hr_stream_real_ns(s, boot_ns);
-
-	return ns > 0 ? (uint64_t)ns : 0;
-}
-
 static int put_process(struct pfw_file *p, const struct hr_stream *s,
 		       const struct hr_process *process)
 {
 	const Headrace__Process *m = process->msg;
-	uint64_t start = wall_or_zero(s, m->start_ns), end = wall_or_zero(s, m->end_ns);
+	uint64_t start = hr_walk_real_ns(s, m->start_ns), end = hr_walk_real_ns(s, m->end_ns);
 	size_t exit = m->exit != NULL ? strlen(m->exit) : 0;
 	int r = begin_metadata(p, "PR", (uint64_t)m->pid, m->cmdline.data, m->cmdline.len,
 			       m->cmdline.len + m->exe.len + exit);
@@ -227,15 +220,13 @@ static void put_thread(struct pfw_file *p, const struct hr_process *process, uin
 	put_key_uint(p, ",\"tid\":", tid);
 }
 
-static void put_times(struct pfw_file *p, int64_t start_ns, uint64_t dur_ns)
+static void put_times(struct pfw_file *p, uint64_t start_ns, uint64_t dur_ns)
 {
-	uint64_t start = start_ns > 0 ? (uint64_t)start_ns : 0;
-
-	put_key_uint(p, ",\"ts\":", start / 1000);
+	put_key_uint(p, ",\"ts\":", start_ns / 1000);
 	put_key_uint(p, ",\"dur\":", dur_ns / 1000);
 	hr_text_out_literal(&p->out, ",\"ph\":\"X\",\"args\":{\"hhash\":\"");
 	hr_text_out_hex(&p->out, p->node_hash);
-	put_key_uint(p, "\",\"ns\":[", start % 1000);
+	put_key_uint(p, "\",\"ns\":[", start_ns % 1000);
 	put_key_uint(p, ",", dur_ns % 1000);
 	hr_text_out_literal(&p->out, "]");
 }
@@ -300,7 +291,7 @@ static int pfw_event(struct pfw_file *p, const struct hr_stream *s, const struct
 	else
 		hr_text_out_literal(&p->out, "\",\"cat\":\"POSIX\"");
 	put_thread(p, process, c->tasks[c->task[i]].tid);
-	put_times(p, hr_stream_real_ns(s, c->start_ns[i]), c->dur_ns[i]);
+	put_times(p, hr_walk_real_ns(s, c->start_ns[i]), c->dur_ns[i]);
 	if (named > 0)
 		put_key_hash(p, ",\"fhash\":\"", hash);
 	if (named2 > 0)
@@ -343,7 +334,7 @@ static int pfw_region(struct pfw_file *p, const struct hr_walk_stream *ws,
 	hr_text_out_bytes(&p->out, kind, strlen(kind));
 	hr_text_out_literal(&p->out, "\"");
 	put_thread(p, process, row->tid);
-	put_times(p, hr_stream_real_ns(ws->s, region.start_ns), region.dur_ns);
+	put_times(p, hr_walk_real_ns(ws->s, region.start_ns), region.dur_ns);
 	put_text_arg(p, ",\"domain\":", domain);
 	put_text_arg(p, ",\"category\":", category);
 	put_text_arg(p, ",\"args\":", args);

@@ -3,6 +3,7 @@
 #include "export/walk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,28 @@ struct hr_walk_process *hr_walk_process(const struct hr_walk_stream *s, uint64_t
 	const struct hr_process *p = hr_stream_process(s->s, proc);
 
 	return p != NULL ? &s->processes[p - s->s->processes] : NULL;
+}
+
+int hr_walk_process_name(const struct hr_process *p, const char *unknown, char *ret, size_t bytes)
+{
+	const char *exe = (const char *)p->msg->exe.data;
+	size_t n = p->msg->exe.len;
+	const char *slash = n > 0 ? memrchr(exe, '/', n) : NULL;
+	int at;
+
+	if (slash != NULL) {
+		n -= (size_t)(slash + 1 - exe);
+		exe = slash + 1;
+	}
+	if (p->rank >= 0)
+		at = snprintf(ret, bytes, "rank %d", p->rank);
+	else if (n > 0)
+		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, exe);
+	else
+		at = snprintf(ret, bytes, "%s", unknown);
+	if (p->worker >= 0)
+		at += snprintf(ret + at, bytes - (size_t)at, " worker %d", p->worker);
+	return at;
 }
 
 /* Converts a wall-clock time to the boot clock of the stream, within its range. */
@@ -74,6 +97,17 @@ static bool region_overlaps(const struct hr_walk_stream *ws, const struct hr_wal
 	/* The step before the selected ones ends when they begin. */
 	return r->start_ns == r->end_ns || p->from_ns == p->to_ns ||
 	       (r->start_ns != p->to_ns && r->end_ns != p->from_ns);
+}
+
+/* Drops the regions that are no longer selected. */
+static void drop_regions(struct hr_walk_stream *ws)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ws->n_regions; i++)
+		if (region_overlaps(ws, &ws->regions[i]))
+			ws->regions[n++] = ws->regions[i];
+	ws->n_regions = n;
 }
 
 static int add_regions(struct hr_walk_stream *ws, const Headrace__Regions *frame, size_t *room)
@@ -227,7 +261,6 @@ static int select_steps(struct hr_walk_stream *ws, const struct hr_walk_options 
 {
 	struct step_windows t = {0};
 	int r = find_windows(ws, o, &t);
-	size_t n = 0;
 
 	for (uint32_t i = 0; i < ws->s->n_processes && r == 0; i++) {
 		struct hr_walk_process *p = &ws->processes[i];
@@ -240,10 +273,7 @@ static int select_steps(struct hr_walk_stream *ws, const struct hr_walk_options 
 		p->from_ns = v->from_ns > p->from_ns ? v->from_ns : p->from_ns;
 		p->to_ns = v->to_ns < p->to_ns ? v->to_ns : p->to_ns;
 	}
-	for (size_t i = 0; i < ws->n_regions && r == 0; i++)
-		if (region_overlaps(ws, &ws->regions[i]))
-			ws->regions[n++] = ws->regions[i];
-	ws->n_regions = n;
+	drop_regions(ws);
 	hr_map64_done(&t.by_rank);
 	free(t.list);
 	return r;
@@ -252,8 +282,6 @@ static int select_steps(struct hr_walk_stream *ws, const struct hr_walk_options 
 /* The steps of an added stream are those of the recorded processes. */
 static void select_recorded_steps(const struct hr_walk *w, struct hr_walk_stream *ws)
 {
-	size_t n = 0;
-
 	for (uint32_t i = 0; i < ws->s->n_processes; i++) {
 		struct hr_walk_process *p = &ws->processes[i];
 		const struct hr_walk_process *recorded = recorded_process(w, ws, p);
@@ -264,10 +292,7 @@ static void select_recorded_steps(const struct hr_walk *w, struct hr_walk_stream
 		p->from_ns = boot_ns(ws->s, hr_stream_real_ns(ws->s->added_to, recorded->from_ns));
 		p->to_ns = boot_ns(ws->s, hr_stream_real_ns(ws->s->added_to, recorded->to_ns));
 	}
-	for (size_t i = 0; i < ws->n_regions; i++)
-		if (region_overlaps(ws, &ws->regions[i]))
-			ws->regions[n++] = ws->regions[i];
-	ws->n_regions = n;
+	drop_regions(ws);
 }
 
 /* ---- the walk ---- */

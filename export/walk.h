@@ -89,6 +89,20 @@ int hr_walk_new(const struct hr_catalog *c, const struct hr_walk_options *option
 		struct hr_walk **ret);
 void hr_walk_free(struct hr_walk *w); /* accepts NULL */
 
+/* Converts a time to the wall clock. Times before 1970 become 0. */
+static inline uint64_t hr_walk_real_ns(const struct hr_stream *s, uint64_t boot_ns)
+{
+	int64_t ns = hr_stream_real_ns(s, boot_ns);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
+
+/*
+ * Writes "rank 3 worker 1". Without a rank, it begins with the name of the program, or `unknown`.
+ * Returns the length.
+ */
+int hr_walk_process_name(const struct hr_process *p, const char *unknown, char *ret, size_t bytes);
+
 /* Returns a process by its number in the stream. NULL: unknown. */
 struct hr_walk_process *hr_walk_process(const struct hr_walk_stream *s, uint64_t proc);
 

@@ -45,20 +45,10 @@ static int64_t process_id(const struct hr__nsys *n, const struct hr_process *p)
 	return n->node | ((int64_t)p->msg->pid & 0xffffff) << 24;
 }
 
-/* Writes "rank 3 worker 1", or the name of the program without a rank. */
 static void thread_name(const struct hr_process *p, bool main, char *ret, size_t bytes)
 {
-	const ProtobufCBinaryData *exe = &p->msg->exe;
-	const char *base = exe->len > 0 ? memrchr(exe->data, '/', exe->len) : NULL;
-	size_t n = base != NULL ? exe->len - (size_t)(base + 1 - (const char *)exe->data) : 0;
-	int at;
+	int at = hr_walk_process_name(p, "", ret, bytes);
 
-	if (p->rank >= 0)
-		at = snprintf(ret, bytes, "rank %d", p->rank);
-	else
-		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, n > 0 ? base + 1 : "");
-	if (p->worker >= 0)
-		at += snprintf(ret + at, bytes - (size_t)at, " worker %d", p->worker);
 	if (!main)
 		snprintf(ret + at, bytes - (size_t)at, " thread");
 }

@@ -79,16 +79,6 @@ static void chrome_begin(struct hr_trace_out *o, uint64_t boot_ns, uint64_t real
 		    "\"args\":{}}");
 }
 
-/* Texts are written with each slice. */
-static void chrome_intern(struct hr_trace_out *o, enum hr_interned kind, uint64_t number,
-			  const struct hr_bytes *text)
-{
-	(void)o;
-	(void)kind;
-	(void)number;
-	(void)text;
-}
-
 /* Writes an argument of metadata, unless it is 0. */
 static void put_number(struct chrome *c, const char *name, uint64_t value)
 {
@@ -220,7 +210,6 @@ int hr_chrome_out_new(FILE *to, bool plain, struct hr_trace_out **ret)
 		return r;
 	}
 	c->out = (struct hr_trace_out){.begin = chrome_begin,
-				       .intern = chrome_intern,
 				       .track = chrome_track,
 				       .slice = chrome_slice,
 				       .counter = chrome_counter,

@@ -34,6 +34,14 @@ static void add_text_arg(struct hr_arguments *a, enum hr_arg name, const Protobu
 		    .name = name, .type = HR_ARG_TEXT, .text = {text->data, text->len}};
 }
 
+static void intern(struct hr_trace *t, bool *done, enum hr_interned kind, uint64_t number,
+		   const struct hr_bytes *text)
+{
+	if (!*done && t->out->intern != NULL)
+		t->out->intern(t->out, kind, number, text);
+	*done = true;
+}
+
 /* Adds a path, which is interned with its first use. */
 static void add_path_arg(struct hr_trace *t, const struct hr_stream *s, enum hr_arg name,
 			 uint32_t file)
@@ -42,6 +50,7 @@ static void add_path_arg(struct hr_trace *t, const struct hr_stream *s, enum hr_
 	uint64_t bit = UINT64_C(1) << (number % 64);
 	struct hr_argument *a = &t->event.list[t->event.n];
 	struct hr_file_info info;
+	bool done;
 
 	if (number == 0 || hr_stream_file_at(s, number, true, &info) < 0)
 		return;
@@ -50,17 +59,9 @@ static void add_path_arg(struct hr_trace *t, const struct hr_stream *s, enum hr_
 				  .value = (int64_t)(t->path_base + number),
 				  .text = {info.path, info.path_bytes}};
 	t->event.n++;
-	if (!(t->path_named[number / 64] & bit))
-		t->out->intern(t->out, HR_INTERNED_STRING, (uint64_t)a->value, &a->text);
+	done = t->path_named[number / 64] & bit;
+	intern(t, &done, HR_INTERNED_STRING, (uint64_t)a->value, &a->text);
 	t->path_named[number / 64] |= bit;
-}
-
-static void intern(struct hr_trace *t, bool *done, enum hr_interned kind, uint64_t number,
-		   const struct hr_bytes *text)
-{
-	if (!*done)
-		t->out->intern(t->out, kind, number, text);
-	*done = true;
 }
 
 void hr_trace_category(struct hr_trace *t, struct hr_slice *s, unsigned number, const char *text)

@@ -85,6 +85,7 @@ struct hr_slice {
 struct hr_trace_out {
 	/* real_ns: the wall clock at boot_ns, which is a time of the trace's clock */
 	void (*begin)(struct hr_trace_out *o, uint64_t boot_ns, uint64_t real_ns);
+	/* NULL: the writer writes the texts with each slice */
 	void (*intern)(struct hr_trace_out *o, enum hr_interned kind, uint64_t number,
 		       const struct hr_bytes *text);
 	void (*track)(struct hr_trace_out *o, const struct hr_track *t);

@@ -115,30 +115,12 @@ static int32_t unique_pid(struct hr_tracks *t, const struct hr_walk_process *p)
 	return PID_MOST + (int32_t)p->number;
 }
 
-/*
- * Writes "rank 3 worker 1 on n1", with the name of the program if there is no rank. Viewers add the
- * pid `shown`.
- */
+/* Writes "rank 3 worker 1 on n1". Viewers add the pid `shown`. */
 static void process_name(const struct hr_tracks *t, const struct hr_walk_stream *ws,
 			 const struct hr_process *p, int32_t shown, char *ret, size_t bytes)
 {
-	const char *exe = (const char *)p->msg->exe.data;
-	size_t n = p->msg->exe.len;
-	const char *slash = n > 0 ? memrchr(exe, '/', n) : NULL;
-	int at;
+	int at = hr_walk_process_name(p, "process", ret, bytes);
 
-	if (slash != NULL) {
-		n -= (size_t)(slash + 1 - exe);
-		exe = slash + 1;
-	}
-	if (p->rank >= 0)
-		at = snprintf(ret, bytes, "rank %d", p->rank);
-	else if (n > 0)
-		at = snprintf(ret, bytes, "%.*s", n < 100 ? (int)n : 100, exe);
-	else
-		at = snprintf(ret, bytes, "process");
-	if (p->worker >= 0)
-		at += snprintf(ret + at, bytes - (size_t)at, " worker %d", p->worker);
 	if (t->several_nodes)
 		at += snprintf(ret + at, bytes - (size_t)at, " on %.100s", ws->s->node);
 	if (shown != p->msg->pid)
