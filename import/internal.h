@@ -173,6 +173,7 @@ struct hr_import_stream {
 	struct hr_encoder *encoder;
 	struct hr__istream_batch *batch;
 	uint32_t batch_number;
+	struct hr__nest *nest; /* of hr_import_region_nest; NULL: none */
 	struct hr_regions *regions;
 	size_t region_bytes; /* of the texts in `regions` */
 	struct hr_rollups rollups;
@@ -208,6 +209,9 @@ int hr__istream_send_regions(struct hr_import_stream *s);
 int hr__istream_send_rollups(struct hr_import_stream *s, uint64_t up_to_window);
 int hr__istream_send_given(struct hr_import_stream *s);
 int hr__istream_send_records(struct hr_import_stream *s, bool all);
+
+/* nest.c: frees what hr_import_region_nest has collected */
+void hr__nest_free(struct hr_import_stream *s);
 
 /* stream_end.c */
 /* The file is read: writes what is left, and frees most of the memory. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import/nest.h"
-
+/* Regions in any order: collects them, and sorts them by thread and time before they are added. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +7,9 @@
 #include "common/array.h"
 #include "import/internal.h"
 
-#define TEXT_BYTES_MOST (64u << 20) /* of the collected regions */
-#define OPEN_MOST	512u	    /* regions around a region that are counted */
+#define REGIONS_MOST	(256u << 10) /* collected at a time */
+#define TEXT_BYTES_MOST (64u << 20)  /* of the collected regions */
+#define OPEN_MOST	512u	     /* regions around a region that are counted */
 
 struct collected {
 	struct hr_import_region g;
@@ -31,7 +31,7 @@ struct process_step {
 	uint64_t proc, start_ns, end_ns, step;
 };
 
-struct hr_nest {
+struct hr__nest {
 	struct hr_import_stream *s;
 	struct collected *list;
 	uint32_t n, room;
@@ -43,19 +43,10 @@ struct hr_nest {
 	uint32_t n_steps, steps_room;
 };
 
-int hr_nest_new(struct hr_import_stream *s, struct hr_nest **ret)
+void hr__nest_free(struct hr_import_stream *s)
 {
-	struct hr_nest *n = calloc(1, sizeof(*n));
+	struct hr__nest *n = s->nest;
 
-	if (!n)
-		return -ENOMEM;
-	n->s = s;
-	*ret = n;
-	return 0;
-}
-
-void hr_nest_free(struct hr_nest *n)
-{
 	if (!n)
 		return;
 	for (uint32_t i = 0; i < n->n_threads; i++)
@@ -65,39 +56,7 @@ void hr_nest_free(struct hr_nest *n)
 	free(n->steps);
 	hr_arena_free(&n->texts);
 	free(n);
-}
-
-static int text_keep(struct hr_nest *n, struct hr_import_slice *text)
-{
-	n->text_bytes += text->n;
-	if (text->n == 0)
-		return 0;
-	text->p = hr_arena_copy(&n->texts, text->p, text->n);
-	return text->p ? 0 : -ENOMEM;
-}
-
-int hr_nest_add(struct hr_nest *n, uint32_t thread, const struct hr_import_region *region)
-{
-	struct collected *c;
-	int r = 0;
-
-	if (!thread)
-		return -ENOMEM;
-	if (n->n == HR_NEST_REGIONS || n->text_bytes > TEXT_BYTES_MOST)
-		r = hr_nest_flush(n);
-	if (r)
-		return r;
-	if (!hr_array_reserve(n->list, n->n, n->room))
-		return -ENOMEM;
-	c = &n->list[n->n];
-	*c = (struct collected){*region, thread, n->n};
-	n->n++;
-	r = text_keep(n, &c->g.domain);
-	if (!r)
-		r = text_keep(n, &c->g.category);
-	if (!r)
-		r = text_keep(n, &c->g.name);
-	return r ? r : text_keep(n, &c->g.args);
+	s->nest = NULL;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -111,7 +70,7 @@ static int by_process_and_start(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-static int steps_collect(struct hr_nest *n)
+static int steps_collect(struct hr__nest *n)
 {
 	uint32_t before = n->n_steps;
 
@@ -132,7 +91,7 @@ static int steps_collect(struct hr_nest *n)
 }
 
 /* Returns the step of the process at this time. */
-static uint64_t step_at(const struct hr_nest *n, uint64_t proc, uint64_t ns)
+static uint64_t step_at(const struct hr__nest *n, uint64_t proc, uint64_t ns)
 {
 	uint32_t low = 0, high = n->n_steps;
 
@@ -167,7 +126,7 @@ static int by_thread_and_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static struct open_regions *thread_at(struct hr_nest *n, uint32_t thread)
+static struct open_regions *thread_at(struct hr__nest *n, uint32_t thread)
 {
 	if (!hr_array_fit(n->threads, thread, n->threads_room))
 		return NULL;
@@ -177,7 +136,7 @@ static struct open_regions *thread_at(struct hr_nest *n, uint32_t thread)
 }
 
 /* Sets depth and step of a region from those that are open in its thread. */
-static int region_place(const struct hr_nest *n, struct open_regions *open, struct collected *c)
+static int region_place(const struct hr__nest *n, struct open_regions *open, struct collected *c)
 {
 	struct hr_region *g = &c->g.region;
 	uint64_t end_ns = g->start_ns + g->dur_ns, step = HR_REGION_UNKNOWN;
@@ -211,7 +170,8 @@ static int region_place(const struct hr_nest *n, struct open_regions *open, stru
 	return 0;
 }
 
-int hr_nest_flush(struct hr_nest *n)
+/* Adds what it has collected to the stream. */
+static int nest_flush(struct hr__nest *n)
 {
 	int r = steps_collect(n);
 
@@ -236,5 +196,53 @@ int hr_nest_flush(struct hr_nest *n)
 	n->n = 0;
 	n->text_bytes = 0;
 	hr_arena_free(&n->texts);
+	return r;
+}
+
+/* ---- regions --------------------------------------------------------------------------------- */
+
+static int text_keep(struct hr__nest *n, struct hr_import_slice *text)
+{
+	n->text_bytes += text->n;
+	if (text->n == 0)
+		return 0;
+	text->p = hr_arena_copy(&n->texts, text->p, text->n);
+	return text->p ? 0 : -ENOMEM;
+}
+
+int hr_import_region_nest(struct hr_import_stream *s, uint32_t thread,
+			  const struct hr_import_region *region)
+{
+	struct hr__nest *n = s->nest;
+	struct collected *c;
+	int r = 0;
+
+	if (!n)
+		n = s->nest = calloc(1, sizeof(*n));
+	if (!n || !thread)
+		return -ENOMEM;
+	n->s = s;
+	if (n->n == REGIONS_MOST || n->text_bytes > TEXT_BYTES_MOST)
+		r = nest_flush(n);
+	if (r)
+		return r;
+	if (!hr_array_reserve(n->list, n->n, n->room))
+		return -ENOMEM;
+	c = &n->list[n->n];
+	*c = (struct collected){*region, thread, n->n};
+	n->n++;
+	r = text_keep(n, &c->g.domain);
+	if (!r)
+		r = text_keep(n, &c->g.category);
+	if (!r)
+		r = text_keep(n, &c->g.name);
+	return r ? r : text_keep(n, &c->g.args);
+}
+
+int hr_import_region_flush(struct hr_import_stream *s)
+{
+	int r = s->nest ? nest_flush(s->nest) : 0;
+
+	hr__nest_free(s);
 	return r;
 }

@@ -246,6 +246,7 @@ void hr__istream_free(struct hr_import_stream *s)
 	free(s->unnamed);
 	hr_encoder_free(s->encoder);
 	free(s->batch);
+	hr__nest_free(s);
 	hr_regions_free(s->regions);
 	hr_rollups_done(&s->rollups);
 	hr_filerecs_done(&s->records);
@@ -315,11 +316,6 @@ uint32_t hr_import_process(struct hr_import_stream *s, int32_t pid)
 struct hr_import_process *hr_import_process_at(struct hr_import_stream *s, uint32_t proc)
 {
 	return &s->processes[proc - 1];
-}
-
-size_t hr_import_processes(const struct hr_import_stream *s)
-{
-	return s->n_processes;
 }
 
 const char *hr_import_text(struct hr_import_stream *s, const void *text, size_t bytes)

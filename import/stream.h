@@ -78,7 +78,6 @@ struct hr_import_process {
 uint32_t hr_import_process(struct hr_import_stream *s, int32_t pid);
 /* The process with this number, until the next hr_import_process. Never NULL. */
 struct hr_import_process *hr_import_process_at(struct hr_import_stream *s, uint32_t proc);
-size_t hr_import_processes(const struct hr_import_stream *s);
 /* Copies a text that lives as long as the stream. NULL: no memory. */
 const char *hr_import_text(struct hr_import_stream *s, const void *text, size_t bytes);
 
@@ -144,6 +143,18 @@ struct hr_import_region {
 	struct hr_import_slice domain, category, name, args;
 };
 int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
+
+/*
+ * The same for regions in any order: the stream computes their depth, and the step that they belong to.
+ * It collects regions, and sorts them by thread and time. Regions that are far from their place (more
+ * than 256 Ki regions) can get a depth that is too low. Steps and epochs have no depth, as in a
+ * recording. A region without a step gets that of the region around it, or of the step of its process
+ * at its start.
+ */
+int hr_import_region_nest(struct hr_import_stream *s, uint32_t thread,
+			  const struct hr_import_region *region);
+/* Adds the collected regions, and frees their memory. The stream does it at the end of its file. */
+int hr_import_region_flush(struct hr_import_stream *s);
 
 /* A single region of which only the kind is known. */
 static inline struct hr_import_region hr_import_region_none(uint32_t kind)

@@ -188,6 +188,8 @@ int hr__istream_finish_reading(struct hr_import_stream *s)
 	int r = s->failed;
 
 	if (!r)
+		r = hr_import_region_flush(s);
+	if (!r)
 		r = hr__istream_send_batch(s);
 	if (!r)
 		r = hr__istream_send_regions(s);

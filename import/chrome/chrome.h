@@ -6,7 +6,7 @@
 #include "common/arena.h"
 #include "common/map64.h"
 #include "common/json_part.h"
-#include "import/nest.h"
+#include "import/stream.h"
 
 /* Members of an event. An absent one has the type HR_JSON_NONE. */
 struct chrome_event {
@@ -40,7 +40,6 @@ struct chrome_opens {
 struct chrome_trace {
 	struct hr_import_file *f;
 	struct hr_import_stream *s; /* NULL: no event needed it yet */
-	struct hr_nest *nest;
 	bool own;	  /* `headrace export` wrote the file */
 	bool torch;	  /* torch's profiler wrote it */
 	int64_t clock_ns; /* wall clock minus the time of the trace */

@@ -326,8 +326,8 @@ int hr__chrome_finish(struct chrome_trace *c)
 
 	if (!r)
 		r = opens_end(c, &c->spans, HR_REGION_SPAN);
-	if (!r && c->nest)
-		r = hr_nest_flush(c->nest);
+	if (!r && c->s)
+		r = hr_import_region_flush(c->s);
 	if (!r && c->main) {
 		struct hr_import_process *p = hr_import_process_at(c->s, c->main);
 
@@ -341,7 +341,6 @@ void hr__chrome_done(struct chrome_trace *c)
 {
 	hr__chrome_opens_done(&c->opens);
 	hr__chrome_opens_done(&c->spans);
-	hr_nest_free(c->nest);
 	hr_map64_done(&c->process_of);
 	hr_map64_done(&c->thread_of);
 	for (size_t i = 0; i < sizeof(c->texts) / sizeof(c->texts[0]); i++)

@@ -23,12 +23,8 @@ enum { TEXT_DOMAIN, TEXT_CATEGORY, TEXT_NAME, TEXT_ARGS };
 static int stream_open(struct chrome_trace *c, int32_t pid)
 {
 	const struct hr_import_origin origin = {.node = c->host, .pid = pid, .rank = c->rank};
-	int r;
 
-	if (c->s)
-		return 0;
-	r = hr_import_stream_of(c->f, &origin, &c->s);
-	return r ? r : hr_nest_new(c->s, &c->nest);
+	return c->s ? 0 : hr_import_stream_of(c->f, &origin, &c->s);
 }
 
 /* Returns the pid of a number; 0: it is a text, or not a pid of a program. */
@@ -368,5 +364,5 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 		r = text_take(c, TEXT_CATEGORY, &e->cat, HR_IMPORT_NAME_MOST, &g.category);
 	if (!r)
 		r = args_take(c, &e->args, &g.args);
-	return r ? r : hr_nest_add(c->nest, thread, &g);
+	return r ? r : hr_import_region_nest(c->s, thread, &g);
 }

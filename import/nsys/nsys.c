@@ -152,7 +152,7 @@ static int tables_read(struct nsys *n)
 		r = table_read(n, &hr__nsys_own_calls, &own);
 	if (!r && own == 0)
 		r = table_read(n, &hr__nsys_calls, NULL);
-	return r ? r : hr__nsys_nodes_flush(n);
+	return r;
 }
 
 /* Reports what nsys did not trace. */

@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/map64.h"
-#include "import/nest.h"
+#include "import/stream.h"
 
 #define NSYS_COLUMNS 20u
 
@@ -16,8 +16,7 @@ enum nsys_buffer { NSYS_NAME, NSYS_CATEGORY, NSYS_ARGS, NSYS_PATH, NSYS_BUFFERS 
 struct nsys_node {
 	char *name;	/* NULL: unknown */
 	int64_t number; /* the upper 16 bits of its global ids */
-	struct hr_import_stream *s;
-	struct hr_nest *nest;
+	struct hr_import_stream *s; /* NULL: not open yet */
 };
 
 /* What HEADRACE_PROCESSES has of a process. 0: unknown. */
@@ -64,7 +63,6 @@ struct nsys_table {
 
 /* nsys_nodes.c */
 int hr__nsys_nodes_open(struct nsys *n);
-int hr__nsys_nodes_flush(struct nsys *n);
 void hr__nsys_nodes_done(struct nsys *n);
 /* Finds or adds a thread of the process of a global id, and sets n->at. 0 or -errno. */
 int hr__nsys_thread(struct nsys *n, int64_t global, uint32_t tid, uint32_t *ret);

@@ -48,14 +48,14 @@ static int node_open(struct nsys *n, struct nsys_node *node)
 	struct hr_import_origin origin = {.node = node->name, .rank = -1};
 	int r;
 
-	if (node->nest)
+	if (node->s)
 		return 0;
 	origin.pid = main_pid(n, n->n_nodes > 1 ? node->number : NO_NODE);
 	r = hr_import_stream_of(n->f, &origin, &node->s);
 	if (r)
 		return r;
 	hr_import_clock(node->s, n->epoch_ns > 0 ? n->epoch_ns - n->before_ns : 0, n->epoch_ns > 0);
-	return hr_nest_new(node->s, &node->nest);
+	return 0;
 }
 
 /* Finds or adds a node. `number`: the upper bits of its ids. */
@@ -100,21 +100,10 @@ int hr__nsys_nodes_open(struct nsys *n)
 	return r ? r : node_open(n, &n->nodes[0]);
 }
 
-int hr__nsys_nodes_flush(struct nsys *n)
-{
-	int r = 0;
-
-	for (uint32_t i = 0; i < n->n_nodes && !r; i++)
-		r = n->nodes[i].nest ? hr_nest_flush(n->nodes[i].nest) : 0;
-	return r;
-}
-
 void hr__nsys_nodes_done(struct nsys *n)
 {
-	for (uint32_t i = 0; i < n->n_nodes; i++) {
-		hr_nest_free(n->nodes[i].nest);
+	for (uint32_t i = 0; i < n->n_nodes; i++)
 		free(n->nodes[i].name);
-	}
 	free(n->nodes);
 	hr_map64_done(&n->node_of);
 	hr_map64_done(&n->process_of);

@@ -298,7 +298,7 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 	if (own < 0)
 		return own;
 	return own ? hr_import_region(n->at->s, thread, &g)
-		   : hr_nest_add(n->at->nest, thread, &g);
+		   : hr_import_region_nest(n->at->s, thread, &g);
 }
 
 const struct nsys_table hr__nsys_ranges = {
@@ -334,7 +334,7 @@ static int gpu_add(struct nsys *n, sqlite3_stmt *row, const char *category,
 	g.args.n = (size_t)snprintf(args, sizeof(args),
 				    "{\"device\":%u,\"stream\":%u,\"correlation\":%" PRId64 "%s}",
 				    device, stream, (int64_t)sqlite3_column_int64(row, 4), more);
-	return hr_nest_add(n->at->nest, thread, &g);
+	return hr_import_region_nest(n->at->s, thread, &g);
 }
 
 static int kernels_row(struct nsys *n, sqlite3_stmt *row)
@@ -436,7 +436,7 @@ static int runtime_row(struct nsys *n, sqlite3_stmt *row)
 	g.args.p = args;
 	g.args.n = (size_t)snprintf(args, sizeof(args), "{\"correlation\":%" PRId64 "}",
 				    (int64_t)sqlite3_column_int64(row, 3));
-	return hr_nest_add(n->at->nest, thread, &g);
+	return hr_import_region_nest(n->at->s, thread, &g);
 }
 
 const struct nsys_table hr__nsys_runtime = {
