@@ -41,30 +41,30 @@ static char *output_name(int fd)
 	return file_name(fd, &st);
 }
 
-int hr_temporary_failed(int err, char **ret_error)
+int hr_temporary_failed(struct hr_export *x, int err)
 {
 	return hr_text_fail(
-	    err, ret_error,
+	    err, &x->error,
 	    "cannot write temporary data: %s: set TMPDIR (at a collector: "
 	    "query_spill) to a folder with more space, or export less with --max-size",
 	    strerrordesc_np(-err));
 }
 
-int hr_temporary_file(const struct hr_export *x, char **ret_path, char **ret_error)
+int hr_temporary_file(struct hr_export *x, char **ret_path)
 {
 	const char *folder = hr_asking_spill(x->asking);
 	char *path;
 	int fd;
 
 	if (folder == NULL)
-		return hr_text_fail(-ENOENT, ret_error,
+		return hr_text_fail(-ENOENT, &x->error,
 				    "this export needs a folder for temporary files: set TMPDIR "
 				    "(at a collector: query_spill) to a folder with enough space");
 	if (asprintf(&path, "%s/export-XXXXXX", folder) < 0)
 		return -ENOMEM;
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
-		hr_temporary_failed(fd = -errno, ret_error);
+		fd = hr_temporary_failed(x, -errno);
 	else if (ret_path == NULL)
 		unlink(path);
 	if (fd >= 0 && ret_path != NULL)
@@ -81,7 +81,7 @@ int hr_seekable_open(struct hr_export *x, FILE *to, struct hr_seekable *ret)
 	s.path = output_name(s.fd);
 	s.temporary = s.path == NULL;
 	if (s.temporary)
-		s.fd = hr_temporary_file(x, &s.path, &x->error);
+		s.fd = hr_temporary_file(x, &s.path);
 	if (s.fd < 0)
 		return s.fd;
 	*ret = s;

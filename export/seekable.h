@@ -33,11 +33,11 @@ int hr_seekable_close(struct hr_seekable *s, int err);
 
 /*
  * Opens an empty file in the folder for temporary files. *ret_path: its name (malloc'ed); NULL: it
- * has none. Returns a descriptor, or -errno, and then *ret_error is advice.
+ * has none. Returns a descriptor, or -errno, and then x->error is advice.
  */
-int hr_temporary_file(const struct hr_export *x, char **ret_path, char **ret_error);
+int hr_temporary_file(struct hr_export *x, char **ret_path);
 
-/* Sets *ret_error to advice about a failed write to such a file. Returns `err`. */
-int hr_temporary_failed(int err, char **ret_error);
+/* Sets x->error to advice about a failed write to such a file. Returns `err`. */
+int hr_temporary_failed(struct hr_export *x, int err);
 
 #endif

@@ -24,7 +24,7 @@
 #include "common/region.h"
 #include "store/store.h"
 
-/* What to select. hr_walk_all() selects everything. */
+/* What to select. */
 struct hr_walk_options {
 	const char *node;	       /* NULL: all nodes */
 	int64_t rank;		       /* -1: all processes, also those without a rank */
@@ -32,11 +32,6 @@ struct hr_walk_options {
 	int64_t from_ns, to_ns;	       /* wall clock; what overlaps this time */
 	int64_t first_step, last_step; /* what overlaps these steps of a rank; -1: all steps */
 };
-
-static inline struct hr_walk_options hr_walk_all(void)
-{
-	return (struct hr_walk_options){NULL, -1, -1, INT64_MIN, INT64_MAX, -1, -1};
-}
 
 /* A process of a stream. */
 struct hr_walk_process {

@@ -50,6 +50,18 @@ int hr__extrap_fail(const struct hr__extrap_input *in, const char *format, ...)
 	return r;
 }
 
+int hr__extrap_fail_word(const struct hr__extrap_input *in, const char *before, const char *word,
+			 size_t n, const char *after)
+{
+	char *text = strndup(word, n);
+	int r = text != NULL
+		    ? hr__extrap_fail(in, "%s %s%s", before, hr_near_quoted(text).s, after)
+		    : -ENOMEM;
+
+	free(text);
+	return r;
+}
+
 int hr__extrap_add(const struct hr__extrap_input *in, const char *region, const char *metric,
 		   const double *at, double value)
 {
@@ -69,19 +81,13 @@ int hr__extrap_add(const struct hr__extrap_input *in, const char *region, const 
 int hr__extrap_parameter(const struct hr__extrap_input *in, const char *name, size_t n)
 {
 	int r = hr_measurements_parameter(in->to, name, n, in->first_file);
-	char *text;
 
 	if (r >= 0 || r == -ENOMEM)
 		return r;
 	if (r == -ENOSPC)
 		return hr__extrap_fail(in, "headrace model reads up to %u parameters",
 				       HR_MODEL_PARAMETERS);
-	text = strndup(name, n);
-	if (text == NULL)
-		return -ENOMEM;
-	r = hr__extrap_fail(in, "parameter %s is not in the first file", hr_near_quoted(text).s);
-	free(text);
-	return r;
+	return hr__extrap_fail_word(in, "parameter", name, n, " is not in the first file");
 }
 
 int hr__extrap_check(const struct hr__extrap_input *in, unsigned n_named)

@@ -21,6 +21,10 @@ bool hr__extrap_line(struct hr__extrap_input *in, const char **ret, size_t *ret_
 __attribute__((format(printf, 2, 3))) int hr__extrap_fail(const struct hr__extrap_input *in,
 							  const char *format, ...);
 
+/* The same with the quoted word between two parts of the message. */
+int hr__extrap_fail_word(const struct hr__extrap_input *in, const char *before, const char *word,
+			 size_t n, const char *after);
+
 /* Adds a value, and describes a failure. */
 int hr__extrap_add(const struct hr__extrap_input *in, const char *region, const char *metric,
 		   const double *at, double value);

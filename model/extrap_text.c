@@ -78,13 +78,7 @@ static char *words_join(const char *at, const char *end)
 
 static int number_fail(const struct text_file *f, const char *word, size_t n)
 {
-	char *text = strndup(word, n);
-	int r = text != NULL
-		    ? hr__extrap_fail(f->in, "no finite number: %s", hr_near_quoted(text).s)
-		    : -ENOMEM;
-
-	free(text);
-	return r;
+	return hr__extrap_fail_word(f->in, "no finite number:", word, n, "");
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -200,9 +194,7 @@ static bool is_field(const char *word, size_t n, const char *name)
 static int line_read(struct text_file *f, const char *text, size_t bytes)
 {
 	const char *at = text, *end = text + bytes, *field;
-	char *name;
 	size_t n;
-	int r;
 
 	if (!word_take(&at, end, false, &field, &n) || *field == '#')
 		return 0;
@@ -216,12 +208,7 @@ static int line_read(struct text_file *f, const char *text, size_t bytes)
 		return name_read(f, &f->region, at, end);
 	if (is_field(field, n, "DATA"))
 		return data_read(f, at, end);
-	name = strndup(field, n);
-	if (name == NULL)
-		return -ENOMEM;
-	r = hr__extrap_fail(f->in, "no field of Extra-P: %s", hr_near_quoted(name).s);
-	free(name);
-	return r;
+	return hr__extrap_fail_word(f->in, "no field of Extra-P:", field, n, "");
 }
 
 int hr__text_read(struct hr__extrap_input *in)

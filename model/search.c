@@ -33,11 +33,6 @@ struct hr_model hr__model_constant(const struct hr_model_samples *s)
 	return m;
 }
 
-double hr__model_spread(const struct hr_model_samples *s)
-{
-	return hr__model_constant(s).rss;
-}
-
 /* What the search for one term needs: the term and the value of each point, and room for both. */
 struct fit {
 	size_t n;

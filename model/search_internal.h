@@ -13,9 +13,6 @@ void hr__model_add_error(struct hr_model *m, double predicted, double actual, si
 /* Returns the model "mean of all samples". */
 struct hr_model hr__model_constant(const struct hr_model_samples *s);
 
-/* Returns the sum of the squared differences to the mean. */
-double hr__model_spread(const struct hr_model_samples *s);
-
 /*
  * Finds the model of samples with two or three parameters. `lines` are the models of each
  * parameter along its longest lines. Returns 0 or -ENOMEM.

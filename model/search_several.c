@@ -147,7 +147,8 @@ int hr__search_several(const struct hr_model_samples *s, const struct hr_model *
 		       struct hr_model *ret)
 {
 	double *room = calloc((HR_SOLVE_COLUMNS + 1) * s->n + 1, sizeof(*room));
-	double spread = hr__model_spread(s);
+	struct hr_model constant = hr__model_constant(s);
+	double spread = constant.rss; /* the squared differences to the mean */
 	struct hr_term terms[HR_MODEL_PARAMETERS] = {{0, 1, 0}, {0, 1, 0}, {0, 1, 0}};
 	unsigned parameters[HR_MODEL_PARAMETERS] = {0}, n = 0;
 
@@ -159,7 +160,7 @@ int hr__search_several(const struct hr_model_samples *s, const struct hr_model *
 		terms[i] = lines[i].function.form.terms[0];
 		parameters[n++] = i;
 	}
-	*ret = hr__model_constant(s);
+	*ret = constant;
 	if (n == 1)
 		several_with_one(s, &lines[parameters[0]], parameters[0], spread, room, ret);
 	else if (n > 1)

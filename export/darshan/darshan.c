@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/darshan/darshan.h"
-
+/* The steps of an export, and the modules of the log. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,12 +264,9 @@ static int log_write(struct hr__darshan *d, int fd)
 
 static void report_missing(const struct hr__darshan *d)
 {
-	const struct hr_sink *messages;
+	const struct hr_sink *messages = hr_asking_messages(d->x->asking);
 	char has[160];
 
-	if (d->x->asking == NULL)
-		return;
-	messages = hr_asking_messages(d->x->asking);
 	if (d->without_offset > 0)
 		hr_sink_line(messages,
 			     "note: the log has no DXT segments of the reads and writes with an "
@@ -317,32 +313,22 @@ static int job_export(struct hr__darshan *d, int fd)
 	return r;
 }
 
-int hr_darshan_write(struct hr_export *x, int fd, char **ret_error)
-{
-	struct hr__darshan *d = calloc(1, sizeof(*d));
-	int r;
-
-	*ret_error = NULL;
-	if (d == NULL)
-		return -ENOMEM;
-	d->x = x;
-	d->ret_error = ret_error;
-	r = job_export(d, fd);
-	hr__darshan_heat_done(d);
-	hr__darshan_dxt_done(d);
-	hr__darshan_files_done(d);
-	free(d);
-	return r;
-}
-
 /* The header contains offsets, so it is written last. A pipe needs it first. */
 int hr_darshan_export(struct hr_export *x, FILE *to)
 {
+	struct hr__darshan *d = calloc(1, sizeof(*d));
 	struct hr_seekable file;
-	int r = hr_seekable_open(x, to, &file);
+	int r = d != NULL ? hr_seekable_open(x, to, &file) : -ENOMEM;
 
-	if (r < 0)
-		return r;
-	hr_seekable_hide(&file);
-	return hr_seekable_close(&file, hr_darshan_write(x, file.fd, &x->error));
+	if (r == 0) {
+		hr_seekable_hide(&file);
+		d->x = x;
+		r = job_export(d, file.fd);
+		hr__darshan_heat_done(d);
+		hr__darshan_dxt_done(d);
+		hr__darshan_files_done(d);
+		r = hr_seekable_close(&file, r);
+	}
+	free(d);
+	return r;
 }

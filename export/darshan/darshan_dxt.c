@@ -76,7 +76,7 @@ static void segments_cut(struct hr__darshan *d)
 static int segments_map(struct hr__darshan *d)
 {
 	struct hr__darshan_dxt *dxt = &d->dxt;
-	int fd = hr_temporary_file(d->x, NULL, d->ret_error), r;
+	int fd = hr_temporary_file(d->x, NULL), r;
 	void *map;
 
 	if (fd < 0)
@@ -84,7 +84,7 @@ static int segments_map(struct hr__darshan *d)
 	dxt->map_bytes = dxt->total * sizeof(*dxt->map);
 	r = -posix_fallocate(fd, 0, (off_t)dxt->map_bytes);
 	if (r < 0) {
-		hr_temporary_failed(r, d->ret_error);
+		hr_temporary_failed(d->x, r);
 	} else {
 		map = mmap(NULL, dxt->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		r = map != MAP_FAILED ? 0 : -errno;

@@ -148,7 +148,6 @@ struct hr__darshan_dxt {
 
 struct hr__darshan {
 	struct hr_export *x;
-	char **ret_error;
 	enum hr__darshan_pass pass;
 	int64_t start_ns; /* wall clock */
 	int64_t end_ns;	  /* since the start: end of the job, or of the last operation */

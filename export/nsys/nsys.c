@@ -256,7 +256,7 @@ int hr_nsys_write(struct hr_export *x, FILE *to)
 	closed = hr_nsys_db_close(n.db, r == 0);
 	r = r < 0 ? r : closed;
 	if (file.temporary && (r == -ENOSPC || r == -EIO))
-		hr_temporary_failed(r, &x->error);
+		hr_temporary_failed(x, r);
 	hr_map64_done(&n.threads);
 	hr_map64_done(&n.defined);
 	return hr_seekable_close(&file, r);
