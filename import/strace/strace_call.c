@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/pathid.h"
-#include "import/strace/strace_step.h"
+#include "import/strace/strace_state.h"
 
 /* A trace of another machine may have these, too. */
 #ifndef SYS_open
@@ -338,7 +338,7 @@ static int clone_call(struct strace *p, struct strace_step *k, int32_t parent, u
 	return hr__strace_task(p, (int32_t)k->c.ret, time_ns) ? 0 : -ENOMEM;
 }
 
-static int exec_call(struct strace *p, struct strace_step *k, uint64_t time_ns)
+static int exec_call(struct strace *p, struct strace_step *k)
 {
 	bool at = strcmp(k->shape->name, "execveat") == 0;
 	char exe[HR__STRACE_PATH_BYTES];
@@ -350,49 +350,43 @@ static int exec_call(struct strace *p, struct strace_step *k, uint64_t time_ns)
 	if (n < 0)
 		return -EBADMSG;
 	exe[n] = '\0';
-	return hr__strace_exec(p, k->task, time_ns, exe, arg_at(k, at ? 3 : 2));
+	return hr__strace_exec(p, k->task, k->e.start_ns + k->e.dur_ns, exe, arg_at(k, at ? 3 : 2));
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static int call_convert(struct strace *p, struct strace_step *k, uint64_t end_ns)
+/* io_uring_enter and io_submit have the number of operations. */
+static int submit_call(struct strace *p, struct strace_step *k)
 {
-	switch (k->shape->how) {
-	case STRACE_FD:
-	case STRACE_VECTOR:
-		return hr__strace_fd_call(p, k);
-	case STRACE_PATH:
-	case STRACE_TWO:
-		return path_call(p, k);
-	case STRACE_OPEN:
-	case STRACE_OPEN_FD:
-	case STRACE_NO_FILE:
-	case STRACE_PAIR:
-	case STRACE_CLOSE:
-	case STRACE_CLOSE_RANGE:
-	case STRACE_DUP:
-	case STRACE_DUP_TO:
-	case STRACE_FCNTL:
-		return hr__strace_descriptor_call(p, k);
-	case STRACE_COPY:
-	case STRACE_SENDFILE:
-		return copy_call(p, k);
-	case STRACE_CHDIR:
-	case STRACE_FCHDIR:
-		return chdir_call(p, k);
-	case STRACE_MMAP:
-		return mmap_call(p, k);
-	case STRACE_MUNMAP:
-	case STRACE_MREMAP:
-	case STRACE_MAP:
-		return map_call(p, k);
-	case STRACE_EXEC:
-		return exec_call(p, k, end_ns);
-	default: /* io_uring_enter and io_submit have the number of operations */
-		p->n_submits += number_at(k, 2, 1) != 0;
-		return 0;
-	}
+	p->n_submits += number_at(k, 2, 1) != 0;
+	return 0;
 }
+
+static hr__strace_convert *const converters[] = {
+    [STRACE_FD] = hr__strace_fd_call,
+    [STRACE_VECTOR] = hr__strace_fd_call,
+    [STRACE_PATH] = path_call,
+    [STRACE_TWO] = path_call,
+    [STRACE_OPEN] = hr__strace_open_call,
+    [STRACE_OPEN_FD] = hr__strace_open_call,
+    [STRACE_NO_FILE] = hr__strace_no_file_call,
+    [STRACE_PAIR] = hr__strace_pair_call,
+    [STRACE_CLOSE] = hr__strace_close_call,
+    [STRACE_CLOSE_RANGE] = hr__strace_close_range_call,
+    [STRACE_DUP] = hr__strace_dup_call,
+    [STRACE_DUP_TO] = hr__strace_dup_call,
+    [STRACE_FCNTL] = hr__strace_fcntl_call,
+    [STRACE_COPY] = copy_call,
+    [STRACE_SENDFILE] = copy_call,
+    [STRACE_CHDIR] = chdir_call,
+    [STRACE_FCHDIR] = chdir_call,
+    [STRACE_MMAP] = mmap_call,
+    [STRACE_MUNMAP] = map_call,
+    [STRACE_MREMAP] = map_call,
+    [STRACE_MAP] = map_call,
+    [STRACE_SUBMIT] = submit_call,
+    [STRACE_EXEC] = exec_call,
+};
 
 int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *shape,
 		      struct hr_strace_text text, uint64_t start_ns, uint64_t end_ns)
@@ -424,5 +418,5 @@ int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *
 	k.e.ret = k.c.ret;
 	k.e.flags = shape->flags ? hr__strace_flags(arg_at(&k, shape->flags)) : 0;
 	k.e.op = shape->op;
-	return call_convert(p, &k, end_ns);
+	return converters[shape->how](p, &k);
 }

@@ -26,6 +26,16 @@ static void text_skip(struct hr_strace_text *t, size_t n)
 	t->n -= n;
 }
 
+/* Skips a text, if the other one begins with it. */
+static bool text_take(struct hr_strace_text *t, const char *with, size_t n)
+{
+	bool begins = text_begins(*t, with, n);
+
+	if (begins)
+		text_skip(t, n);
+	return begins;
+}
+
 static void blanks_skip(struct hr_strace_text *t)
 {
 	while (t->n && *t->p == ' ')
@@ -60,9 +70,8 @@ static bool time_read(struct hr_strace_text *t, uint64_t *ret_ns)
 	uint64_t s, ns = 0;
 	unsigned digits = 0;
 
-	if (!digits_read(&at, &s) || s > SECONDS_MOST || !at.n || *at.p != '.')
+	if (!digits_read(&at, &s) || s > SECONDS_MOST || !text_take(&at, TEXT(".")))
 		return false;
-	text_skip(&at, 1);
 	for (; at.n && isdigit((unsigned char)*at.p); text_skip(&at, 1))
 		if (digits++ < 9)
 			ns = ns * 10 + (uint64_t)(*at.p - '0');
@@ -90,13 +99,11 @@ static void comm_skip(struct hr_strace_text *t)
 static void tid_read(struct hr_strace_text *t, struct hr_strace_line *l)
 {
 	struct hr_strace_text at = *t;
-	bool bracket = text_begins(at, TEXT("[pid "));
+	bool bracket = text_take(&at, TEXT("[pid "));
 	uint64_t v;
 
-	if (bracket) {
-		text_skip(&at, 5);
+	if (bracket)
 		blanks_skip(&at);
-	}
 	if (!digits_read(&at, &v) || v == 0 || v > INT32_MAX)
 		return;
 	comm_skip(&at);
@@ -114,12 +121,9 @@ static bool day_read(struct hr_strace_text *t, uint64_t *ret_ns)
 	struct hr_strace_text at = *t;
 	uint64_t hours, minutes, seconds, ns;
 
-	if (!digits_read(&at, &hours) || hours > 23 || !at.n || *at.p != ':')
+	if (!digits_read(&at, &hours) || hours > 23 || !text_take(&at, TEXT(":")) ||
+	    !digits_read(&at, &minutes) || minutes > 59 || !text_take(&at, TEXT(":")))
 		return false;
-	text_skip(&at, 1);
-	if (!digits_read(&at, &minutes) || minutes > 59 || !at.n || *at.p != ':')
-		return false;
-	text_skip(&at, 1);
 	if (!time_read(&at, &ns)) {
 		if (!digits_read(&at, &seconds))
 			return false;
@@ -194,15 +198,12 @@ static int end_read(struct hr_strace_text t, struct hr_strace_line *l)
 
 	if (!text_ends(t, TEXT(" +++")))
 		return -EBADMSG;
-	if (text_begins(t, TEXT("+++ exited with "))) {
+	if (text_take(&t, TEXT("+++ exited with "))) {
 		l->kind = HR_STRACE_EXITED;
-		text_skip(&t, strlen("+++ exited with "));
-	} else if (text_begins(t, TEXT("+++ killed by "))) {
+	} else if (text_take(&t, TEXT("+++ killed by "))) {
 		l->kind = HR_STRACE_KILLED;
-		text_skip(&t, strlen("+++ killed by "));
-	} else if (text_begins(t, TEXT("+++ superseded by execve in pid "))) {
+	} else if (text_take(&t, TEXT("+++ superseded by execve in pid "))) {
 		l->kind = HR_STRACE_SUPERSEDED;
-		text_skip(&t, strlen("+++ superseded by execve in pid "));
 		if (!digits_read(&t, &v) || v > INT32_MAX)
 			return -EBADMSG;
 		l->other = (int32_t)v;
@@ -222,9 +223,8 @@ static int resumed_read(struct hr_strace_text t, struct hr_strace_line *l)
 	text_skip(&t, strlen("<... "));
 	l->name = (struct hr_strace_text){t.p, name_length(t)};
 	text_skip(&t, l->name.n);
-	if (l->name.n == 0 || !text_begins(t, TEXT(" resumed>")))
+	if (l->name.n == 0 || !text_take(&t, TEXT(" resumed>")))
 		return -EBADMSG;
-	text_skip(&t, strlen(" resumed>"));
 	l->kind = HR_STRACE_RESUMED;
 	l->text = t;
 	return 0;
@@ -298,9 +298,8 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 		return resumed_read(t, l);
 	l->name = (struct hr_strace_text){t.p, name_length(t)};
 	text_skip(&t, l->name.n);
-	if (l->name.n == 0 || !t.n || *t.p != '(')
+	if (l->name.n == 0 || !text_take(&t, TEXT("(")))
 		return -EBADMSG;
-	text_skip(&t, 1);
 	l->kind = message_cut(&t)      ? HR_STRACE_INTERRUPTED
 		  : unfinished_cut(&t) ? HR_STRACE_UNFINISHED
 				       : HR_STRACE_CALL;
@@ -439,8 +438,7 @@ static int result_read(struct hr_strace_text t, struct hr_strace_call *c)
 	struct hr_strace_fd fd;
 
 	duration_read(&t, c);
-	if (t.n && *t.p == '?') {
-		text_skip(&t, 1);
+	if (text_take(&t, TEXT("?"))) {
 		blanks_skip(&t);
 		c->restarts = text_begins(t, TEXT("ERESTART"));
 		return 0;
@@ -469,8 +467,7 @@ int hr__strace_call(struct hr_strace_text text, struct hr_strace_call *c)
 		return -EBADMSG;
 	text_skip(&text, end);
 	blanks_skip(&text);
-	if (!text_begins(text, TEXT("= ")))
+	if (!text_take(&text, TEXT("= ")))
 		return -EBADMSG;
-	text_skip(&text, 2);
 	return result_read(text, c);
 }

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "import/strace/strace_step.h"
+#include "import/strace/strace_state.h"
 
-static int open_call(struct strace *p, struct strace_step *k)
+int hr__strace_open_call(struct strace *p, struct strace_step *k)
 {
 	struct strace_open *open = NULL;
 	int64_t fd = k->c.returned ? k->c.ret : -1;
@@ -43,7 +43,7 @@ static int open_call(struct strace *p, struct strace_step *k)
 }
 
 /* Another thread may open the number again before the trace has the result of its close. */
-static int close_call(struct strace *p, struct strace_step *k)
+int hr__strace_close_call(struct strace *p, struct strace_step *k)
 {
 	const struct strace_open *open;
 	struct hr_strace_fd fd;
@@ -64,7 +64,7 @@ static int close_call(struct strace *p, struct strace_step *k)
 	return r;
 }
 
-static int close_range_call(struct strace *p, struct strace_step *k)
+int hr__strace_close_range_call(struct strace *p, struct strace_step *k)
 {
 	uint64_t first = (uint64_t)number_at(k, 1, 0), last = (uint64_t)number_at(k, 2, -1);
 	uint32_t flags = hr__strace_flags(arg_at(k, 3));
@@ -94,7 +94,7 @@ static int fd_dup(struct strace *p, struct strace_step *k, bool cloexec)
 	return r;
 }
 
-static int dup_call(struct strace *p, struct strace_step *k)
+int hr__strace_dup_call(struct strace *p, struct strace_step *k)
 {
 	int r = hr__strace_fd_call(p, k);
 
@@ -103,7 +103,7 @@ static int dup_call(struct strace *p, struct strace_step *k)
 	return fd_dup(p, k, k->e.flags & O_CLOEXEC);
 }
 
-static int fcntl_call(struct strace *p, struct strace_step *k)
+int hr__strace_fcntl_call(struct strace *p, struct strace_step *k)
 {
 	int r = hr__strace_fd_call(p, k);
 	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
@@ -135,7 +135,7 @@ static void no_file_set(struct strace *p, struct strace_step *k, int64_t fd)
 		(void)hr__strace_open_new(p, k->of->fds, (int32_t)fd);
 }
 
-static int no_file_call(struct strace *p, struct strace_step *k)
+int hr__strace_no_file_call(struct strace *p, struct strace_step *k)
 {
 	if (k->c.returned)
 		no_file_set(p, k, k->c.ret);
@@ -143,7 +143,7 @@ static int no_file_call(struct strace *p, struct strace_step *k)
 }
 
 /* pipe and socketpair store two descriptors: "[3, 4]". */
-static int pair_call(struct strace *p, struct strace_step *k)
+int hr__strace_pair_call(struct strace *p, struct strace_step *k)
 {
 	struct hr_strace_text t = {0}, rest;
 	const char *second;
@@ -162,25 +162,4 @@ static int pair_call(struct strace *p, struct strace_step *k)
 	if (hr__strace_number(rest, &fd, &rest))
 		no_file_set(p, k, fd);
 	return 0;
-}
-
-int hr__strace_descriptor_call(struct strace *p, struct strace_step *k)
-{
-	switch (k->shape->how) {
-	case STRACE_OPEN:
-	case STRACE_OPEN_FD:
-		return open_call(p, k);
-	case STRACE_NO_FILE:
-		return no_file_call(p, k);
-	case STRACE_PAIR:
-		return pair_call(p, k);
-	case STRACE_CLOSE:
-		return close_call(p, k);
-	case STRACE_CLOSE_RANGE:
-		return close_range_call(p, k);
-	case STRACE_FCNTL:
-		return fcntl_call(p, k);
-	default:
-		return dup_call(p, k);
-	}
 }
