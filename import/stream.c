@@ -295,13 +295,18 @@ int hr_import_stream_lose(struct hr_import_stream *s, uint32_t proc, const char 
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
+/* The stream fails at its next operation. Returns 0, which is no number of anything. */
+static uint32_t no_memory(struct hr_import_stream *s)
+{
+	s->failed = s->failed ? s->failed : -ENOMEM;
+	return 0;
+}
+
 uint32_t hr_import_process(struct hr_import_stream *s, int32_t pid)
 {
 	if (s->n_processes >= PROCESSES_MOST ||
-	    !hr_array_reserve(s->processes, s->n_processes, s->processes_room)) {
-		s->failed = s->failed ? s->failed : -ENOMEM;
-		return 0;
-	}
+	    !hr_array_reserve(s->processes, s->n_processes, s->processes_room))
+		return no_memory(s);
 	s->processes[s->n_processes++] = (struct hr_import_process){.pid = pid,
 								    .rank = -1,
 								    .local_rank = -1,
@@ -336,10 +341,8 @@ uint32_t hr_import_thread(struct hr_import_stream *s, uint32_t proc, uint32_t ti
 		return i + 1;
 	if (!proc || proc > s->n_processes ||
 	    !hr_array_reserve(s->threads, s->n_threads, s->threads_room) ||
-	    hr_map64_set(&s->thread_of, key, s->n_threads)) {
-		s->failed = s->failed ? s->failed : -ENOMEM;
-		return 0;
-	}
+	    hr_map64_set(&s->thread_of, key, s->n_threads))
+		return no_memory(s);
 	s->threads[s->n_threads++] = (struct hr__import_thread){.proc = proc, .tid = tid};
 	return s->n_threads;
 }
@@ -348,10 +351,8 @@ uint32_t hr_import_thread(struct hr_import_stream *s, uint32_t proc, uint32_t ti
 
 static uint32_t file_add(struct hr_import_stream *s, bool runtime)
 {
-	if (!hr_array_reserve(s->files, s->n_files, s->files_room)) {
-		s->failed = s->failed ? s->failed : -ENOMEM;
-		return 0;
-	}
+	if (!hr_array_reserve(s->files, s->n_files, s->files_room))
+		return no_memory(s);
 	s->files[s->n_files++] = (struct hr__file){.scope = runtime};
 	return s->n_files;
 }
@@ -387,7 +388,7 @@ uint32_t hr_import_path(struct hr_import_stream *s, const void *path, size_t byt
 		return id;
 	id = file_add(s, runtime);
 	if (id && (hr_map64_set(&s->file_of, hash, id) || path_note(s, id, hash, path, bytes)))
-		s->failed = s->failed ? s->failed : -ENOMEM;
+		(void)no_memory(s);
 	return id;
 }
 
@@ -396,10 +397,8 @@ uint32_t hr_import_path_later(struct hr_import_stream *s, uint64_t key, const ch
 	const char *text = hr_import_text(s, fallback, strlen(fallback));
 	uint32_t id = text ? file_add(s, false) : 0;
 
-	if (!id || !hr_array_reserve(s->unnamed, s->n_unnamed, s->unnamed_room)) {
-		s->failed = s->failed ? s->failed : -ENOMEM;
-		return 0;
-	}
+	if (!id || !hr_array_reserve(s->unnamed, s->n_unnamed, s->unnamed_room))
+		return no_memory(s);
 	s->unnamed[s->n_unnamed++] = (struct hr__unnamed){id, key, text};
 	return id;
 }

@@ -72,23 +72,9 @@ static bool fit_solve(const struct fit *f, size_t left_out, double c[2], double 
 	return true;
 }
 
-/* Returns the largest share that c1 * term has of a value. NaN if a share is NaN, as numpy does. */
-static double fit_share(const struct fit *f, double c1)
-{
-	double most = 0;
-
-	for (size_t i = 0; i < f->n; i++) {
-		double share = fabs(c1 * f->term[i] / f->value[i]);
-
-		if (isnan(share))
-			return share;
-		most = fmax(most, share);
-	}
-	return most;
-}
-
 /* Tries one term. False: the term cannot describe the points. */
-static bool term_try(const struct fit *f, struct hr_term term, double spread, struct hr_model *ret)
+static bool term_try(const struct hr_model_samples *s, const struct fit *f, struct hr_term term,
+		     double spread, struct hr_model *ret)
 {
 	struct hr_model m = {.function.form = {.n_products = 1, .products = {1}, .terms = {term}}};
 	double c[2], least, n = (double)f->n;
@@ -106,7 +92,7 @@ static bool term_try(const struct fit *f, struct hr_term term, double spread, st
 	m.function.coefficients[1] = c[1];
 	m.adjusted_r2 = 1 - m.rss / spread * (n - 1) / (n - 2);
 	*ret = m;
-	return c[1] != 0 && !(fit_share(f, c[1]) < HR_SEARCH_LEAST);
+	return hr__model_is_whole(&m, s);
 }
 
 static int search_one(const struct hr_model_samples *s, enum hr_space space, struct hr_model *ret)
@@ -134,7 +120,7 @@ static int search_one(const struct hr_model_samples *s, enum hr_space space, str
 			continue;
 		for (size_t i = 0; i < s->n; i++)
 			f.term[i] = hr_term_value(terms[k], s->list[i].x[0]);
-		if (term_try(&f, terms[k], spread, &m) && m.smape < best.smape)
+		if (term_try(s, &f, terms[k], spread, &m) && m.smape < best.smape)
 			best = m;
 	}
 	free(f.term);

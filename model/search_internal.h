@@ -14,6 +14,12 @@ void hr__model_add_error(struct hr_model *m, double predicted, double actual, si
 struct hr_model hr__model_constant(const struct hr_model_samples *s);
 
 /*
+ * Whether each product has a share of at least HR_SEARCH_LEAST of the value at some sample. A share
+ * that is NaN counts, as in numpy.
+ */
+bool hr__model_is_whole(const struct hr_model *m, const struct hr_model_samples *s);
+
+/*
  * Finds the model of samples with two or three parameters. `lines` are the models of each
  * parameter along its longest lines. Returns 0 or -ENOMEM.
  */

@@ -85,8 +85,7 @@ static bool model_fit(struct hr_model *m, const struct hr_model_samples *s, doub
 	return true;
 }
 
-/* Whether each product has a share of at least HR_SEARCH_LEAST of the value at some sample. */
-static bool model_is_whole(const struct hr_model *m, const struct hr_model_samples *s)
+bool hr__model_is_whole(const struct hr_model *m, const struct hr_model_samples *s)
 {
 	const struct hr_function *f = &m->function;
 
@@ -138,7 +137,7 @@ static void several_with_more(const struct hr_model_samples *s, const unsigned *
 		if (!model_fit(&m, s, room))
 			continue;
 		model_measure(&m, s, spread);
-		if (i == 0 || (model_is_whole(&m, s) && m.smape < ret->smape))
+		if (i == 0 || (hr__model_is_whole(&m, s) && m.smape < ret->smape))
 			*ret = m;
 	}
 }

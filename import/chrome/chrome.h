@@ -83,15 +83,6 @@ int hr__chrome_event(struct chrome_trace *c, const struct chrome_event *e);
 int hr__chrome_finish(struct chrome_trace *c);
 void hr__chrome_done(struct chrome_trace *c);
 
-/* chrome_open.c: slices whose end comes later */
-int hr__chrome_open(struct chrome_opens *o, uint64_t key, int64_t start_ns,
-		    const struct chrome_event *e);
-/* Takes the last one with this key. The caller frees ->memory. False: none. */
-bool hr__chrome_close(struct chrome_opens *o, uint64_t key, struct chrome_open *ret);
-/* Takes any one. */
-bool hr__chrome_close_any(struct chrome_opens *o, struct chrome_open *ret);
-void hr__chrome_opens_done(struct chrome_opens *o);
-
 /* chrome_slice.c: a slice becomes a region or an operation */
 int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64_t start_ns,
 		     int64_t dur_ns, uint32_t kind, bool open);

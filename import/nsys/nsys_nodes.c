@@ -4,6 +4,7 @@
  * thread: processes of several nodes may have the same pid.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,20 +19,20 @@
 /* The program: the process with most ranges or, without ranges, with most kernels or calls. */
 static int32_t main_pid(struct nsys *n, int64_t node)
 {
-	static const char *const sql[] = {
-	    "SELECT globalTid >> 24 & 16777215 AS pid FROM NVTX_EVENTS WHERE eventType IN (59, 60) "
-	    "AND (?1 IS NULL OR globalTid >> 48 = ?1) GROUP BY pid ORDER BY count(*) DESC, pid "
-	    "LIMIT 1",
-	    "SELECT globalPid >> 24 & 16777215 AS pid FROM CUPTI_ACTIVITY_KIND_KERNEL "
-	    "WHERE ?1 IS NULL OR globalPid >> 48 = ?1 GROUP BY pid ORDER BY count(*) DESC, pid "
-	    "LIMIT 1",
-	    "SELECT globalTid >> 24 & 16777215 AS pid FROM OSRT_API "
-	    "WHERE ?1 IS NULL OR globalTid >> 48 = ?1 GROUP BY pid ORDER BY count(*) DESC, pid "
-	    "LIMIT 1"};
+	static const char *const ids[] = {
+	    "globalTid AS id FROM NVTX_EVENTS WHERE eventType IN (59, 60)",
+	    "globalPid AS id FROM CUPTI_ACTIVITY_KIND_KERNEL", "globalTid AS id FROM OSRT_API"};
 	int64_t pid = 0;
+	char sql[300];
 
-	for (size_t i = 0; i < sizeof(sql) / sizeof(sql[0]) && pid == 0; i++) {
-		sqlite3_stmt *st = hr__nsys_statement(n, sql[i]);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]) && pid == 0; i++) {
+		sqlite3_stmt *st;
+
+		snprintf(sql, sizeof(sql),
+			 "SELECT id >> 24 & 16777215 AS pid FROM (SELECT %s) WHERE ?1 IS NULL OR "
+			 "id >> 48 = ?1 GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1",
+			 ids[i]);
+		st = hr__nsys_statement(n, sql);
 
 		if (st && node != NO_NODE)
 			sqlite3_bind_int64(st, 1, node);
