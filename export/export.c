@@ -251,18 +251,13 @@ char *hr_export_damage(const struct hr_export *x)
 	return text;
 }
 
-struct note_list {
-	char **list;
-	size_t n, room;
-};
-
 static void keep_note(void *self, const char *text)
 {
-	struct note_list *notes = self;
+	struct hr_export *x = self;
 	char *copy = strdup(text);
 
-	if (copy != NULL && hr_array_reserve(notes->list, notes->n, notes->room))
-		notes->list[notes->n++] = copy;
+	if (copy != NULL && hr_array_reserve(x->notes, x->n_notes, x->notes_room))
+		x->notes[x->n_notes++] = copy;
 	else
 		free(copy);
 }
@@ -444,8 +439,7 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 	const struct hr_sink *messages = hr_asking_messages(asking);
 	const struct hr_catalog *c = hr_asking_catalog(asking);
 	struct hr_export x = {.options = o, .asking = asking, .query = hr_asking_query(asking)};
-	struct note_list notes = {0};
-	const struct hr_sink keep = {keep_note, &notes};
+	const struct hr_sink keep = {keep_note, &x};
 	char *error = NULL;
 	int err = 0;
 
@@ -459,8 +453,6 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 		err = check_time(&x, &error);
 	if (err == 0) {
 		hr_query_notes(x.query, NOTES_MAX, &keep);
-		x.notes = notes.list;
-		x.n_notes = notes.n;
 		err = export_write(&x, to);
 		error = x.error;
 	}
@@ -468,9 +460,9 @@ enum hr_ask_status hr_export_answer(struct hr_asking *asking, const struct hr_ex
 		report_notes(&x, messages);
 	if (err == 0 && o->counts != NULL)
 		add_counts(&x, o->counts);
-	for (size_t i = 0; i < notes.n; i++)
-		free(notes.list[i]);
-	free(notes.list);
+	for (size_t i = 0; i < x.n_notes; i++)
+		free(x.notes[i]);
+	free(x.notes);
 	hr_walk_free(x.walk);
 	return err == 0 ? HR_ASK_ANSWERED : export_failed(&x, err, error, messages);
 }

@@ -72,7 +72,7 @@ struct hr_export {
 	struct hr_walk *walk;
 	/* What the recording lacks, as lines of text that every answer about this job has. */
 	char **notes;
-	size_t n_notes;
+	size_t n_notes, notes_room;
 	int64_t start_ns, end_ns; /* wall clock: begin of the job, and its end or last message */
 	/* Operations that the writer has read, and what is shorter than its limits. */
 	uint64_t operations, operations_left_out, regions_left_out;

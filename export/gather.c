@@ -365,7 +365,8 @@ int hr_gather_limits(struct hr_export *x, const struct hr_gather_room *room,
 	return r;
 }
 
-char *hr_gather_left_out(const struct hr_gather_limits *l)
+char *hr_gather_left_out(const struct hr_export *x, const struct hr_gather_limits *l,
+			 const char *more)
 {
 	char regions[128] = "", *text;
 
@@ -376,9 +377,10 @@ char *hr_gather_left_out(const struct hr_gather_limits *l)
 			 hr_text_count(l->regions_left_out).s, hr_text_duration(l->regions_ns).s);
 	if (asprintf(&text,
 		     "left out because of the limit of size (--max-size): %s operations shorter "
-		     "than %s%s",
+		     "than %s%s%s",
 		     hr_text_count(l->events_left_out).s, hr_text_duration(l->events_ns).s,
-		     regions) < 0)
+		     regions, more) < 0)
 		return NULL;
+	hr_sink_line(hr_asking_messages(x->asking), "note: %s", text);
 	return text;
 }

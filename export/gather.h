@@ -75,7 +75,11 @@ struct hr_gather_room {
 int hr_gather_limits(struct hr_export *x, const struct hr_gather_room *room,
 		     struct hr_gather_limits *ret);
 
-/* Returns a sentence about what is left out (malloc'ed). NULL: nothing, or no memory. */
-char *hr_gather_left_out(const struct hr_gather_limits *l);
+/*
+ * Returns a sentence about what is left out, which ends with `more` (malloc'ed), and reports it to the
+ * user. NULL: nothing is left out, or no memory.
+ */
+char *hr_gather_left_out(const struct hr_export *x, const struct hr_gather_limits *l,
+			 const char *more);
 
 #endif

@@ -403,15 +403,13 @@ static int find_limits(struct pfw_file *p)
 
 static int pfw_notes(struct pfw_file *p)
 {
-	char *left_out = hr_gather_left_out(&p->limits);
+	char *left_out = hr_gather_left_out(p->x, &p->limits, "");
 	int r = put_version(p);
 
 	for (size_t i = 0; i < p->x->n_notes && r == 0; i++)
 		r = put_note(p, p->x->notes[i]);
-	if (left_out != NULL && r == 0) {
+	if (left_out != NULL && r == 0)
 		r = put_note(p, left_out);
-		hr_sink_line(hr_asking_messages(p->x->asking), "note: %s", left_out);
-	}
 	free(left_out);
 	return r;
 }

@@ -202,20 +202,12 @@ static char *name_stem(const char *path, size_t bytes)
 
 char *hr__files_job(const char *const *files, size_t n)
 {
-	char *absolute = NULL, *job = NULL;
-	size_t bytes;
+	size_t bytes = n == 1 ? 0 : common_bytes((char *const *)(uintptr_t)files, n);
+	char *absolute, *job;
 
-	if (n == 1)
-		absolute = realpath(files[0], NULL);
-	if (absolute) {
-		job = name_stem(absolute, strlen(absolute));
-		free(absolute);
-		return job;
-	}
-	bytes = common_bytes((char *const *)(uintptr_t)files, n);
 	if (bytes > 0)
 		return name_stem(files[0], bytes);
-	absolute = realpath(".", NULL);
+	absolute = realpath(n == 1 ? files[0] : ".", NULL);
 	job = absolute ? name_stem(absolute, strlen(absolute)) : strdup("imported");
 	free(absolute);
 	return job;

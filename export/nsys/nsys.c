@@ -184,11 +184,9 @@ static int put_meta(struct hr__nsys *n, const char *name, const char *value)
 /* Writes the notes about missing data, each with a name of its own. */
 static int nsys_notes(struct hr__nsys *n)
 {
-	char name[40], *text = hr_gather_left_out(&n->limits);
+	char name[40], *text = hr_gather_left_out(n->x, &n->limits, "");
 	int r = text != NULL ? put_meta(n, "HEADRACE_LEFT_OUT", text) : 0;
 
-	if (text != NULL)
-		hr_sink_line(hr_asking_messages(n->x->asking), "note: %s", text);
 	for (size_t i = 0; i < n->x->n_notes && r == 0; i++) {
 		snprintf(name, sizeof(name), "HEADRACE_NOTE_%zu", i + 1);
 		r = put_meta(n, name, n->x->notes[i]);

@@ -123,20 +123,17 @@ static void write_note(struct hr_trace *t, const char *text)
 
 void hr_trace_notes(struct hr_trace *t)
 {
-	char *damage = hr_export_damage(t->x), *left_out, *text;
+	char *damage = hr_export_damage(t->x);
+	char *left_out = hr_gather_left_out(t->x, &t->limits,
+					    "; the counters include the operations");
 
 	for (size_t i = 0; i < t->x->n_notes; i++)
 		write_note(t, t->x->notes[i]);
 	if (damage != NULL)
 		write_note(t, damage);
+	if (left_out != NULL)
+		write_note(t, left_out);
 	free(damage);
-	left_out = hr_gather_left_out(&t->limits);
-	if (left_out != NULL &&
-	    asprintf(&text, "%s; the counters include the operations", left_out) >= 0) {
-		write_note(t, text);
-		hr_sink_line(hr_asking_messages(t->x->asking), "note: %s", text);
-		free(text);
-	}
 	free(left_out);
 	for (size_t i = 0; i < t->x->walk->n_streams; i++)
 		write_losses(t, &t->x->walk->streams[i]);
