@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #define RAW_BYTES (256u << 10)
-/* At the end of a member, igzip gives back up to 8 bytes, which may be from the last read. */
+/* At the end of a member, igzip has read up to 8 bytes too many, which may be from the last read. */
 #define RAW_BACK 16u
 
 struct hr_input {
 	int fd;
-	bool gzip, begun, ended, cut;
+	struct hr_input *whole; /* of a part: the input of its file */
+	enum hr_input_format format;
+	bool begun, ended, cut;
+	uint64_t at, end; /* the next byte of the file, and the end of the part */
 	uint64_t bytes;
 	size_t raw_used, raw_at;
 	size_t head_used, head_at;
@@ -44,57 +47,79 @@ static int regular_open(const char *path)
 	return r;
 }
 
+static int input_new(int fd, struct hr_input *whole, struct hr_input **ret)
+{
+	struct hr_input *in = malloc(sizeof(*in));
+
+	if (!in)
+		return -ENOMEM;
+	memset(in, 0, offsetof(struct hr_input, inflate));
+	in->fd = fd;
+	in->whole = whole;
+	in->end = UINT64_MAX;
+	*ret = in;
+	return 0;
+}
+
 int hr_input_open(const char *path, struct hr_input **ret)
 {
-	int fd = regular_open(path);
-	struct hr_input *in;
+	int fd = regular_open(path), r;
 
 	if (fd < 0)
 		return fd;
-	in = malloc(sizeof(*in));
-	if (!in) {
+	r = input_new(fd, NULL, ret);
+	if (r)
 		close(fd);
-		return -ENOMEM;
-	}
-	memset(in, 0, offsetof(struct hr_input, inflate));
-	in->fd = fd;
-	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	*ret = in;
-	return 0;
+	else
+		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	return r;
+}
+
+int hr_input_part_new(struct hr_input *of, struct hr_input **ret)
+{
+	return input_new(of->fd, of, ret);
+}
+
+void hr_input_part(struct hr_input *part, enum hr_input_format format, uint64_t offset,
+		   uint64_t bytes)
+{
+	part->format = format;
+	part->begun = true;
+	part->ended = part->cut = false;
+	part->at = offset;
+	part->end = bytes > UINT64_MAX - offset ? UINT64_MAX : offset + bytes;
+	part->raw_at = part->raw_used = 0;
+	part->inflate.block_state = ISAL_BLOCK_FINISH; /* the first stream follows */
 }
 
 void hr_input_close(struct hr_input *in)
 {
 	if (!in)
 		return;
-	close(in->fd);
+	if (!in->whole)
+		close(in->fd);
 	free(in);
 }
 
 /* Reads more bytes of the file, if none are left. Returns how many are there, or -errno. */
 static long raw_fill(struct hr_input *in)
 {
-	ssize_t n;
+	uint64_t left = in->end - in->at;
+	size_t want = left < RAW_BYTES ? (size_t)left : RAW_BYTES;
+	long n;
 
 	if (in->raw_at < in->raw_used)
 		return (long)(in->raw_used - in->raw_at);
 	if (in->raw_used > RAW_BACK)
 		memmove(in->raw, in->raw + in->raw_used - RAW_BACK, RAW_BACK);
-	do
-		n = read(in->fd, in->raw + RAW_BACK, RAW_BYTES);
-	while (n < 0 && errno == EINTR);
+	n = hr_input_at(in->whole ? in->whole : in, in->at, in->raw + RAW_BACK, want);
 	if (n < 0)
-		return -errno;
+		return n;
+	in->cut |= in->whole && (size_t)n < want; /* the file ends within the part */
+	in->at += (uint64_t)n;
 	in->raw_at = RAW_BACK;
 	in->raw_used = RAW_BACK + (size_t)n;
-	in->bytes += (uint64_t)n;
 	return n;
-}
-
-static void member_begin(struct hr_input *in)
-{
-	isal_inflate_init(&in->inflate);
-	in->inflate.crc_flag = ISAL_GZIP;
 }
 
 static long content_begin(struct hr_input *in)
@@ -104,24 +129,27 @@ static long content_begin(struct hr_input *in)
 	in->begun = true;
 	if (n < 2 || in->raw[in->raw_at] != 0x1f || in->raw[in->raw_at + 1] != 0x8b)
 		return n;
-	in->gzip = true;
-	member_begin(in);
+	in->format = HR_INPUT_GZIP;
+	in->inflate.block_state = ISAL_BLOCK_FINISH; /* the first member follows */
 	return n;
 }
 
-/* Begins the next member after the last one has ended. False: no member follows. */
+/* Begins the next member or stream after the last one has ended. False: none follows. */
 static bool member_next(struct hr_input *in, long left)
 {
-	if (left == 0 || in->raw[in->raw_at] != 0x1f) {
+	bool gzip = in->format == HR_INPUT_GZIP;
+
+	if (left == 0 || (gzip && in->raw[in->raw_at] != 0x1f)) {
 		in->ended = true; /* padding may follow the last member */
-		in->cut = left > 0 && in->raw[in->raw_at] != 0;
+		in->cut |= left > 0 && in->raw[in->raw_at] != 0;
 		return false;
 	}
-	member_begin(in);
+	isal_inflate_init(&in->inflate);
+	in->inflate.crc_flag = gzip ? ISAL_GZIP : ISAL_ZLIB;
 	return true;
 }
 
-static long gzip_read(struct hr_input *in, uint8_t *to, size_t bytes)
+static long inflate_read(struct hr_input *in, uint8_t *to, size_t bytes)
 {
 	struct inflate_state *s = &in->inflate;
 
@@ -146,6 +174,9 @@ static long gzip_read(struct hr_input *in, uint8_t *to, size_t bytes)
 		s->avail_in = (uint32_t)left;
 		r = isal_inflate(s);
 		in->raw_at = (size_t)(s->next_in - in->raw);
+		/* Of gzip, igzip gives back what it has read of the next member. */
+		if (in->format == HR_INPUT_ZLIB && s->block_state == ISAL_BLOCK_FINISH)
+			in->raw_at -= (size_t)s->read_in_length / 8;
 		if (r < 0 || (left == 0 && s->block_state != ISAL_BLOCK_FINISH && s->avail_out)) {
 			in->cut = in->ended = true;
 			break;
@@ -160,8 +191,8 @@ static long content_read(struct hr_input *in, uint8_t *to, size_t bytes)
 
 	if (!in->begun && (n = content_begin(in)) < 0)
 		return n;
-	if (in->gzip)
-		return gzip_read(in, to, bytes);
+	if (in->format != HR_INPUT_PLAIN)
+		return inflate_read(in, to, bytes);
 	n = raw_fill(in);
 	if (n <= 0)
 		return n;
@@ -215,6 +246,22 @@ long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes)
 	return (long)n;
 }
 
+long hr_input_fill(struct hr_input *in, void *to, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		long n = hr_input_read(in, (uint8_t *)to + done, bytes - done);
+
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (long)done;
+}
+
 long hr_input_at(struct hr_input *in, uint64_t offset, void *to, size_t bytes)
 {
 	size_t done = 0;
@@ -231,7 +278,7 @@ long hr_input_at(struct hr_input *in, uint64_t offset, void *to, size_t bytes)
 			break;
 		done += n > 0 ? (size_t)n : 0;
 	}
-	if (in->bytes < offset + done)
+	if (done > 0 && in->bytes < offset + done)
 		in->bytes = offset + done;
 	return (long)done;
 }

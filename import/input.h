@@ -31,6 +31,9 @@ long hr_input_head(struct hr_input *in, const uint8_t **ret);
 /* Reads up to `bytes` bytes. Returns their number; 0 at the end; -errno. */
 long hr_input_read(struct hr_input *in, uint8_t *to, size_t bytes);
 
+/* Reads `bytes` bytes. Returns their number, which is lower only at the end; -errno. */
+long hr_input_fill(struct hr_input *in, void *to, size_t bytes);
+
 /*
  * Reads the bytes at `offset` of the file itself, without decompression. Returns their number, which
  * is lower only at the end of the file; -errno.
@@ -41,6 +44,21 @@ uint64_t hr_input_bytes(const struct hr_input *in); /* bytes read from the file 
 /* Adds bytes that a reader has read from the same file, or from another one, by other means. */
 void hr_input_count(struct hr_input *in, uint64_t bytes);
 bool hr_input_cut(const struct hr_input *in);
+
+/* ---- a part of a file ------------------------------------------------------------------------ */
+
+enum hr_input_format { HR_INPUT_PLAIN, HR_INPUT_GZIP, HR_INPUT_ZLIB };
+
+/*
+ * Makes an input of parts of a file, of which each is plain, or compressed by itself as one or more
+ * streams. If a part is cut or damaged, its bytes up to there are returned, and hr_input_cut() is true.
+ * `of` must outlive it. Returns 0 or -ENOMEM.
+ */
+int hr_input_part_new(struct hr_input *of, struct hr_input **ret);
+
+/* Begins a part of `bytes` bytes at `offset` of the file. The part before it is forgotten. */
+void hr_input_part(struct hr_input *part, enum hr_input_format format, uint64_t offset,
+		   uint64_t bytes);
 
 /* ---- a window of the content ----------------------------------------------------------------- */
 

@@ -62,6 +62,16 @@ const char *hr__dlog_module_name(unsigned module)
 	return module < MODULES ? modules[module].name : "unknown";
 }
 
+/* Of the header. */
+enum compression { COMPRESSION_ZLIB, COMPRESSION_BZIP2, COMPRESSION_NONE };
+
+void hr__dlog_region(struct darshan *d, uint64_t offset, uint64_t bytes)
+{
+	bool plain = d->header.compression == COMPRESSION_NONE;
+
+	hr_input_part(d->source, plain ? HR_INPUT_PLAIN : HR_INPUT_ZLIB, offset, bytes);
+}
+
 /* ---- header ---------------------------------------------------------------------------------- */
 
 /* Makes room for a module that older versions did not have. */
@@ -170,12 +180,13 @@ static int header_read(struct darshan *d)
 		module_insert(&d->header, 6); /* PNETCDF_VAR */
 	d->job_at = is_old ? sizeof(old) : sizeof(d->header);
 	job_place(d);
-	if (d->header.compression != HR_DARSHAN_ZLIB && d->header.compression != HR_DARSHAN_PLAIN) {
+	if (d->header.compression != COMPRESSION_ZLIB &&
+	    d->header.compression != COMPRESSION_NONE) {
 		hr_import_problem(d->f,
 				  "compressed by %s, which headrace cannot read: "
 				  "convert it with darshan-convert LOG NEW-LOG",
-				  d->header.compression == HR_DARSHAN_BZIP2 ? "bzip2"
-									    : "an unknown method");
+				  d->header.compression == COMPRESSION_BZIP2 ? "bzip2"
+									     : "an unknown method");
 		return 1;
 	}
 	return 0;
@@ -223,9 +234,8 @@ static int job_read(struct darshan *d)
 	int64_t w[7] = {0};
 	long n;
 
-	hr__dlog_source_begin(d->source, d->f->input, d->header.compression, d->job_at,
-			      d->job_bytes);
-	n = hr__dlog_source_read(d->source, buffer, HR_DARSHAN_JOB_BYTES);
+	hr__dlog_region(d, d->job_at, d->job_bytes);
+	n = hr_input_fill(d->source, buffer, HR_DARSHAN_JOB_BYTES);
 	if (n < (long)head) {
 		if (n >= 0)
 			hr_import_problem(d->f, "the record of the job is damaged: not imported");
@@ -311,9 +321,10 @@ static int module_read(struct darshan *d, const char *what, int (*read)(struct d
 {
 	int r;
 
-	d->source->cut = false;
+	d->cut = false;
+	hr__dlog_region(d, 0, 0); /* the log may lack the module */
 	r = read(d);
-	if (!r && d->source->cut) {
+	if (!r && (d->cut || hr_input_cut(d->source))) {
 		hr_import_problem(d->f, "%s: cut or damaged: imported up to there", what);
 		*cut = true;
 	}
@@ -341,9 +352,11 @@ static int modules_read(struct darshan *d)
 
 static int darshan_read(struct hr_import_file *f)
 {
-	struct darshan d = {.f = f, .source = malloc(sizeof(*d.source))};
-	int r = d.source ? header_read(&d) : -ENOMEM;
+	struct darshan d = {.f = f};
+	int r = hr_input_part_new(f->input, &d.source);
 
+	if (!r)
+		r = header_read(&d);
 	if (!r)
 		r = job_read(&d);
 	if (!r)

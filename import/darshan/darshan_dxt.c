@@ -64,7 +64,7 @@ static int ops_read(struct darshan *d, struct dxt_ops *ops, int64_t count, enum 
 
 	while (count > 0) {
 		size_t n = count < CHUNK ? (size_t)count : CHUNK;
-		long got = hr__dlog_source_read(d->source, ops->chunk, n * bytes);
+		long got = hr_input_fill(d->source, ops->chunk, n * bytes);
 
 		if (got < 0)
 			return (int)got;
@@ -75,7 +75,7 @@ static int ops_read(struct darshan *d, struct dxt_ops *ops, int64_t count, enum 
 				return r;
 		}
 		if ((size_t)got < n * bytes) {
-			d->source->cut = true;
+			d->cut = true;
 			return -ENODATA;
 		}
 		if (hr_import_stopped(d->f))
@@ -160,19 +160,19 @@ static int record_read(struct darshan *d, struct dxt_ops *ops)
 	char host[HR_DARSHAN_HOST_BYTES + 1] = "";
 	struct hr_darshan_dxt rec;
 	const struct darshan_rank *of;
-	long got = hr__dlog_source_read(d->source, &rec, sizeof(rec));
+	long got = hr_input_fill(d->source, &rec, sizeof(rec));
 	uint32_t file;
 	int r, end;
 
 	if (got < (long)sizeof(rec)) {
-		d->source->cut = d->source->cut || got > 0;
+		d->cut |= got > 0;
 		return got < 0 ? (int)got : -ENODATA;
 	}
 	memcpy(host, rec.host, sizeof(rec.host));
 	hr__dlog_swap(d, &rec, offsetof(struct hr_darshan_dxt, host) / 8);
 	hr__dlog_swap(d, &rec.writes, 2);
 	if (!record_possible(d, &rec)) { /* what follows has an unknown length */
-		d->source->cut = true;
+		d->cut = true;
 		return -ENODATA;
 	}
 	ops->n = 0;

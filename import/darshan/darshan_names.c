@@ -36,7 +36,7 @@ static bool buffer_need(struct darshan *d, struct name_buffer *b, size_t bytes)
 	b->used -= b->at;
 	b->at = 0;
 	while (b->used < bytes && !b->ended) {
-		n = hr__dlog_source_read(d->source, b->p + b->used, 2 * NAME_BYTES - b->used);
+		n = hr_input_fill(d->source, b->p + b->used, 2 * NAME_BYTES - b->used);
 		b->ended = n <= 0;
 		b->used += n > 0 ? (size_t)n : 0;
 	}
@@ -97,15 +97,14 @@ int hr__dlog_names(struct darshan *d)
 	long n = 0;
 	int r = b.p ? 0 : -ENOMEM;
 
-	hr__dlog_source_begin(d->source, d->f->input, d->header.compression, d->header.names.offset,
-			      d->header.names.bytes);
+	hr__dlog_region(d, d->header.names.offset, d->header.names.bytes);
 	while (!r && total < NAMES_MOST_BYTES && (n = name_next(d, &b, &id)) >= 0) {
 		r = name_add(d, id, b.p + b.at, (size_t)n);
 		b.at += (size_t)n + (d->version >= 310);
 		total += (size_t)n;
 	}
 	if (!r && (n >= 0 || b.at < b.used))
-		d->source->cut = true;
+		d->cut = true;
 	free(b.p);
 	return r;
 }
@@ -241,7 +240,7 @@ bool hr__dlog_module(struct darshan *d, enum hr_darshan_module module, uint32_t 
 				  hr__dlog_module_name(module));
 		return false;
 	}
-	hr__dlog_source_begin(d->source, d->f->input, d->header.compression, at->offset, at->bytes);
+	hr__dlog_region(d, at->offset, at->bytes);
 	return true;
 }
 
@@ -274,5 +273,5 @@ void hr__dlog_done(struct darshan *d)
 	free(d->traced);
 	hr_map64_done(&d->traced_of);
 	hr_map64_done(&d->thread_of);
-	free(d->source);
+	hr_input_close(d->source);
 }

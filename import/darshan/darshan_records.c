@@ -390,12 +390,12 @@ static int stdio_add(struct darshan *d, const struct hr_darshan_stdio *p)
 /* Reads a record of n words. 0; -ENODATA: there are no more; -errno. */
 static int record_read(struct darshan *d, uint64_t *words, size_t n)
 {
-	long got = hr__dlog_source_read(d->source, words, n * sizeof(*words));
+	long got = hr_input_fill(d->source, words, n * sizeof(*words));
 
 	if (got < 0)
 		return (int)got;
 	if ((size_t)got < n * sizeof(*words)) {
-		d->source->cut = d->source->cut || got > 0;
+		d->cut |= got > 0;
 		return -ENODATA;
 	}
 	hr__dlog_swap(d, words, n);

@@ -13,7 +13,6 @@
 #include "common/arena.h"
 #include "common/darshan.h"
 #include "common/map64.h"
-#include "import/darshan/darshan_region.h"
 #include "import/stream.h"
 
 struct darshan_name {
@@ -40,7 +39,8 @@ struct darshan {
 	uint32_t version;		 /* 341 */
 	bool swapped;			 /* the log has the other byte order */
 	uint64_t job_at, job_bytes;
-	struct hr_darshan_source *source;
+	struct hr_input *source; /* of a region */
+	bool cut;		 /* a module has other data than its size says */
 
 	uint64_t start_ns, end_ns;
 	int64_t n_ranks;
@@ -109,5 +109,8 @@ struct darshan_traced *hr__dlog_traced(struct darshan *d, uint64_t id, int64_t r
 /* ---- darshan.c ---- */
 
 const char *hr__dlog_module_name(unsigned module);
+
+/* Begins a compressed region of the log, which hr_input_fill(d->source) reads. */
+void hr__dlog_region(struct darshan *d, uint64_t offset, uint64_t bytes);
 
 #endif

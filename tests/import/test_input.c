@@ -207,6 +207,38 @@ static void test_no_descriptor_is_left(void **state)
 	assert_int_equal(free_descriptor(), before);
 }
 
+/* Two zlib streams after other bytes, plain bytes, and a part that the end of the file cuts. */
+static void test_parts(void **state)
+{
+	static uint8_t packed[2 * TEXT_BYTES];
+	uLongf first = TEXT_BYTES, second = TEXT_BYTES;
+	struct hr_input *in, *part;
+
+	(void)state;
+	assert_int_equal(compress(packed, &first, text, 400000), Z_OK);
+	assert_int_equal(compress(packed + first, &second, text + 400000, 200000), Z_OK);
+	file_write("w", (const uint8_t *)"head", 4);
+	file_write("a", packed, first + second);
+	assert_int_equal(hr_input_open(path, &in), 0);
+	assert_int_equal(hr_input_part_new(in, &part), 0);
+	hr_input_part(part, HR_INPUT_ZLIB, 4, first + second);
+	assert_int_equal(hr_input_fill(part, back, 100), 100);
+	assert_int_equal(hr_input_fill(part, back + 100, sizeof(back) - 100), 600000 - 100);
+	assert_memory_equal(back, text, 600000);
+	assert_false(hr_input_cut(part));
+	hr_input_part(part, HR_INPUT_PLAIN, 0, 4);
+	assert_int_equal(hr_input_fill(part, back, sizeof(back)), 4);
+	assert_memory_equal(back, "head", 4);
+	assert_false(hr_input_cut(part));
+	memset(back, 0, sizeof(back));
+	hr_input_part(part, HR_INPUT_ZLIB, 4, first + second + 1);
+	assert_int_equal(hr_input_fill(part, back, sizeof(back)), 600000);
+	assert_memory_equal(back, text, 600000);
+	assert_true(hr_input_cut(part));
+	hr_input_close(part);
+	hr_input_close(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +247,7 @@ int main(void)
 	    cmocka_unit_test(test_members),
 	    cmocka_unit_test(test_many_small_members),
 	    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_parts),
 	    cmocka_unit_test(test_not_files),
 	    cmocka_unit_test(test_no_descriptor_is_left),
 	};
