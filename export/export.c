@@ -216,26 +216,27 @@ int hr_export_advance(struct hr_export *x, uint64_t more)
 	return hr_asking_advance(x->asking, x->done, x->total) ? 0 : -EINTR;
 }
 
-int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws,
-		     int (*batch)(void *self, const struct hr_walk_stream *ws,
-				  const struct hr_walk_batch *b),
+struct event_writer {
+	struct hr_export *x;
+	hr_walk_visit *batch;
+	void *self;
+};
+
+static int write_batch(void *self, const struct hr_walk_stream *ws, const struct hr_walk_batch *b)
+{
+	const struct event_writer *w = self;
+	int r = w->batch(w->self, ws, b);
+
+	w->x->operations += b->n_rows;
+	return r == 0 ? hr_export_advance(w->x, b->n_rows) : r;
+}
+
+int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws, hr_walk_visit *batch,
 		     void *self)
 {
-	struct hr_walk_events *events;
-	struct hr_walk_batch b;
-	int r = hr_walk_events_new(ws, HR_COL_ALL, &events);
+	struct event_writer w = {x, batch, self};
 
-	if (r < 0)
-		return r;
-	while (r == 0 && (r = hr_walk_events_next(events, &b)) > 0) {
-		r = batch(self, ws, &b);
-		x->operations += b.n_rows;
-		if (r == 0)
-			r = hr_export_advance(x, b.n_rows);
-	}
-	x->damaged += hr_walk_events_damaged(events);
-	hr_walk_events_free(events);
-	return r;
+	return hr_walk_events(ws, HR_COL_ALL, write_batch, &w, &x->damaged);
 }
 
 char *hr_export_damage(const struct hr_export *x)

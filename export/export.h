@@ -92,9 +92,7 @@ int hr_export_advance(struct hr_export *x, uint64_t more);
  * not return 0. Reports progress, and counts damaged frames. Returns 0, -ENOMEM, -EINTR or the
  * result of `batch`.
  */
-int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws,
-		     int (*batch)(void *self, const struct hr_walk_stream *ws,
-				  const struct hr_walk_batch *b),
+int hr_export_events(struct hr_export *x, const struct hr_walk_stream *ws, hr_walk_visit *batch,
 		     void *self);
 
 /* For writers: returns a note about frames that could not be read (malloc'ed), or NULL. */

@@ -309,31 +309,37 @@ static size_t path_bytes(const struct hr_stream *s, uint32_t file)
 	return number != 0 && hr_stream_file_at(s, number, true, &info) == 0 ? info.path_bytes : 0;
 }
 
+struct event_counter {
+	struct hr_export *x;
+	const struct hr_gather_room *room;
+	struct durations *d;
+};
+
+static int count_batch(void *self, const struct hr_walk_stream *ws, const struct hr_walk_batch *b)
+{
+	const struct event_counter *c = self;
+	const struct hr_gather_room *room = c->room;
+
+	for (uint32_t i = 0; i < b->n_rows; i++) {
+		uint32_t row = b->rows[i];
+
+		duration_add(c->d, b->c.dur_ns[row],
+			     room->event_bytes +
+				 (room->paths ? path_bytes(ws->s, b->c.file[row]) : 0));
+	}
+	return hr_export_advance(c->x, b->n_rows);
+}
+
 static int count_events(struct hr_export *x, const struct hr_walk_stream *ws,
 			const struct hr_gather_room *room, struct durations *d)
 {
-	struct hr_walk_events *e;
-	struct hr_walk_batch b;
+	struct event_counter c = {x, room, d};
 	uint32_t n_files;
-	int r;
+	int r = room->paths ? hr_stream_files(ws->s, &n_files) : 0;
 
-	if (room->paths && (r = hr_stream_files(ws->s, &n_files)) < 0)
-		return r;
-	r = hr_walk_events_new(ws, room->paths ? HR_COL_BIT(HR_COL_FILE) : 0, &e);
-	if (r < 0)
-		return r;
-	while (r == 0 && (r = hr_walk_events_next(e, &b)) > 0) {
-		for (uint32_t i = 0; i < b.n_rows; i++) {
-			uint32_t row = b.rows[i];
-
-			duration_add(d, b.c.dur_ns[row],
-				     room->event_bytes +
-					 (room->paths ? path_bytes(ws->s, b.c.file[row]) : 0));
-		}
-		r = hr_export_advance(x, b.n_rows);
-	}
-	hr_walk_events_free(e);
-	return r;
+	return r < 0 ? r
+		     : hr_walk_events(ws, room->paths ? HR_COL_BIT(HR_COL_FILE) : 0, count_batch,
+				      &c, NULL);
 }
 
 int hr_gather_limits(struct hr_export *x, const struct hr_gather_room *room,

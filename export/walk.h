@@ -9,7 +9,7 @@
  *      hr_walk_streams --> one stream per node --> processes, and their windows of time
  *                              |
  *                              +--> hr_walk_regions: all regions of a thread, sorted
- *                              +--> hr_walk_events_next: operations, frame by frame
+ *                              +--> hr_walk_events: operations, frame by frame
  *
  * All times are CLOCK_BOOTTIME of the stream's node, in ns; hr_stream_real_ns converts them.
  */
@@ -108,7 +108,7 @@ const struct hr_walk_region *hr_walk_regions(const struct hr_walk_stream *s, uin
 /* Returns text `number` of a region's frame, as bytes. NULL: no text. */
 const ProtobufCBinaryData *hr_walk_text(const Headrace__Regions *frame, uint32_t number);
 
-/* The selected operations of one frame. The reader owns the memory until its next call. */
+/* The selected operations of one frame. */
 struct hr_walk_batch {
 	struct hr_columns c;
 	/* The selected rows: sorted by task, and in the order of completion within a task. */
@@ -117,19 +117,19 @@ struct hr_walk_batch {
 	struct hr_walk_process *const *process; /* of each task */
 };
 
-struct hr_walk_events;
+/* Gets a batch, which is valid during the call. */
+typedef int hr_walk_visit(void *self, const struct hr_walk_stream *ws,
+			  const struct hr_walk_batch *b);
 
-/* `want`: bits HR_COL_BIT(column) (common/batch.h). Returns 0 or -ENOMEM. One thread. */
-int hr_walk_events_new(const struct hr_walk_stream *s, uint32_t want, struct hr_walk_events **ret);
-void hr_walk_events_free(struct hr_walk_events *e); /* accepts NULL */
-
-/* Returns 1 and the next frame that has selected rows, 0 at the end, or -ENOMEM. */
-int hr_walk_events_next(struct hr_walk_events *e, struct hr_walk_batch *ret);
+/*
+ * Calls `visit` for each frame that has selected operations, until it does not return 0. `want`: bits
+ * HR_COL_BIT(column) (common/batch.h). Unreadable frames are counted in *damaged, if it is not NULL.
+ * Returns the last result of `visit`, 0 or -ENOMEM.
+ */
+int hr_walk_events(const struct hr_walk_stream *ws, uint32_t want, hr_walk_visit *visit, void *self,
+		   uint64_t *damaged);
 
 /* Whether a frame may have selected operations, by its index alone. */
 bool hr_walk_has_events(const struct hr_walk_stream *s);
-
-/* Returns the number of frames that were unreadable so far. */
-uint64_t hr_walk_events_damaged(const struct hr_walk_events *e);
 
 #endif

@@ -5,42 +5,13 @@
 #include "export/walk.h"
 #include "store/batch_reader.h"
 
-struct hr_walk_events {
+/* Memory that is used for one frame after the other. */
+struct event_reader {
 	const struct hr_walk_stream *ws;
-	uint32_t want;
-	uint32_t next; /* batch of the stream */
-	uint64_t damaged;
 	struct hr_batch_reader reader;
 	uint32_t rows[HR_BATCH_EVENTS];
 	struct hr_walk_process *process[HR_BATCH_TASKS];
 };
-
-int hr_walk_events_new(const struct hr_walk_stream *s, uint32_t want, struct hr_walk_events **ret)
-{
-	struct hr_walk_events *e = calloc(1, sizeof(*e));
-
-	if (e == NULL)
-		return -ENOMEM;
-	e->ws = s;
-	e->want = want | HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
-	if (s->scope >= 0)
-		e->want |= HR_COL_BIT(HR_COL_BITS);
-	*ret = e;
-	return 0;
-}
-
-void hr_walk_events_free(struct hr_walk_events *e)
-{
-	if (e == NULL)
-		return;
-	hr_batch_reader_done(&e->reader);
-	free(e);
-}
-
-uint64_t hr_walk_events_damaged(const struct hr_walk_events *e)
-{
-	return e->damaged;
-}
 
 /* Whether the batch can have selected rows, by its index alone. */
 static bool may_match(const struct hr_walk_stream *ws, const struct hr_batch_ref *b)
@@ -63,7 +34,7 @@ bool hr_walk_has_events(const struct hr_walk_stream *s)
 	return false;
 }
 
-static uint32_t select_events(struct hr_walk_events *e, const struct hr_columns *c)
+static uint32_t select_events(struct event_reader *e, const struct hr_columns *c)
 {
 	uint32_t n = 0;
 
@@ -84,28 +55,34 @@ static uint32_t select_events(struct hr_walk_events *e, const struct hr_columns 
 	return n;
 }
 
-int hr_walk_events_next(struct hr_walk_events *e, struct hr_walk_batch *ret)
+int hr_walk_events(const struct hr_walk_stream *ws, uint32_t want, hr_walk_visit *visit, void *self,
+		   uint64_t *damaged)
 {
-	const struct hr_stream *s = e->ws->s;
+	struct event_reader *e = calloc(1, sizeof(*e));
+	int r = 0;
 
-	while (e->next < s->n_batches) {
-		const struct hr_batch_ref *ref = &s->batches[e->next++];
-		int r;
+	if (e == NULL)
+		return -ENOMEM;
+	e->ws = ws;
+	want |= HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR);
+	if (ws->scope >= 0)
+		want |= HR_COL_BIT(HR_COL_BITS);
+	for (uint32_t i = 0; i < ws->s->n_batches && r == 0; i++) {
+		struct hr_walk_batch b = {.rows = e->rows, .process = e->process};
 
-		if (!may_match(e->ws, ref))
+		if (!may_match(ws, &ws->s->batches[i]))
 			continue;
-		r = hr_batch_read(&e->reader, s, ref, e->want, &ret->c);
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0) {
-			e->damaged++;
-			continue;
+		r = hr_batch_read(&e->reader, ws->s, &ws->s->batches[i], want, &b.c);
+		if (r == 0) {
+			b.n_rows = select_events(e, &b.c);
+			r = b.n_rows > 0 ? visit(self, ws, &b) : 0;
+		} else if (r != -ENOMEM) {
+			if (damaged != NULL)
+				++*damaged;
+			r = 0;
 		}
-		ret->n_rows = select_events(e, &ret->c);
-		ret->rows = e->rows;
-		ret->process = e->process;
-		if (ret->n_rows > 0)
-			return 1;
 	}
-	return 0;
+	hr_batch_reader_done(&e->reader);
+	free(e);
+	return r;
 }

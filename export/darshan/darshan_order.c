@@ -26,6 +26,7 @@ struct window_key {
 };
 
 struct event_window {
+	struct hr__darshan *d;
 	struct window_event *events, *rest;
 	struct window_key *keys;
 	size_t n, room, rest_room, keys_room;
@@ -65,8 +66,9 @@ static int event_add(struct hr__darshan *d, const struct window_event *v)
 }
 
 /* Counts the earliest events, so that `keep` events remain. */
-static int window_flush(struct hr__darshan *d, struct event_window *w, size_t keep)
+static int window_flush(struct event_window *w, size_t keep)
 {
+	struct hr__darshan *d = w->d;
 	struct window_event *rest;
 	size_t out = w->n - keep, room;
 	int r = 0;
@@ -97,9 +99,13 @@ static int window_flush(struct hr__darshan *d, struct event_window *w, size_t ke
 	return 0;
 }
 
-static int window_add(struct event_window *w, const struct hr_walk_batch *b)
+static int batch_visit(void *self, const struct hr_walk_stream *ws, const struct hr_walk_batch *b)
 {
 	const struct hr_columns *c = &b->c;
+	struct event_window *w = self;
+	int r = 0;
+
+	(void)ws; /* it is d->stream */
 
 	if (!hr_array_fit(w->events, w->n + b->n_rows, w->room))
 		return -ENOMEM;
@@ -119,7 +125,9 @@ static int window_add(struct event_window *w, const struct hr_walk_batch *b)
 		    .process = b->process[c->task[row]],
 		};
 	}
-	return 0;
+	if (w->n > 2 * (size_t)WINDOW)
+		r = window_flush(w, WINDOW);
+	return r == 0 ? hr_export_advance(w->d->x, 1) : r;
 }
 
 static int stream_events(struct hr__darshan *d)
@@ -128,28 +136,13 @@ static int stream_events(struct hr__darshan *d)
 	    HR_COL_BIT(HR_COL_START) | HR_COL_BIT(HR_COL_DUR) | HR_COL_BIT(HR_COL_OP) |
 	    HR_COL_BIT(HR_COL_FILE) | HR_COL_BIT(HR_COL_OFFSET) | HR_COL_BIT(HR_COL_ASKED) |
 	    HR_COL_BIT(HR_COL_RET) | HR_COL_BIT(HR_COL_FLAGS) | HR_COL_BIT(HR_COL_FILE2);
-	struct hr_walk_events *events;
-	struct event_window w = {0};
-	struct hr_walk_batch batch;
-	int r = hr_walk_events_new(d->stream, want, &events);
+	uint64_t *damaged = d->pass == HR__DARSHAN_COUNT ? &d->x->damaged : NULL;
+	struct event_window w = {.d = d};
+	int r = hr_walk_events(d->stream, want, batch_visit, &w, damaged);
 
-	if (r < 0)
-		return r;
-	while ((r = hr_walk_events_next(events, &batch)) > 0) {
-		r = window_add(&w, &batch);
-		if (r == 0 && w.n > 2 * (size_t)WINDOW)
-			r = window_flush(d, &w, WINDOW);
-		if (r == 0)
-			r = hr_export_advance(d->x, 1);
-		if (r < 0)
-			break;
-	}
 	if (r == 0)
-		r = window_flush(d, &w, 0);
-	if (r == 0 && d->pass == HR__DARSHAN_COUNT)
-		d->x->damaged += hr_walk_events_damaged(events);
+		r = window_flush(&w, 0);
 	window_done(&w);
-	hr_walk_events_free(events);
 	return r;
 }
 
