@@ -198,6 +198,9 @@ struct hr_import_stream {
 /* stream.c */
 int hr__istream_open(struct hr_import_stream *s); /* unless it is open */
 void hr__istream_free(struct hr_import_stream *s);
+/* Counts a loss of operations with this op; 0: of any. Returns 0 or -ENOMEM. */
+int hr__istream_lose(struct hr_import_stream *s, enum hr_loss_reason reason, uint32_t op,
+		     uint64_t count, uint64_t bytes, uint64_t dur_ns);
 void hr__istream_extend(struct hr_import_stream *s, uint32_t proc, uint64_t start_ns,
 			uint64_t end_ns);
 

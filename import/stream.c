@@ -233,8 +233,6 @@ void hr__istream_free(struct hr_import_stream *s)
 		return;
 	hr_writer_abandon(s->writer);
 	hr__into_done(&s->into);
-	for (uint32_t i = 0; i < s->n_losses; i++)
-		free(s->losses[i].reason);
 	free(s->losses);
 	free(s->node);
 	free(s->processes);
@@ -263,33 +261,26 @@ void hr_import_program(struct hr_import_stream *s, const char *name)
 		s->program = name;
 }
 
-int hr_import_stream_lose(struct hr_import_stream *s, uint32_t proc, const char *reason,
-			  uint32_t op, uint64_t count, uint64_t bytes, uint64_t dur_ns)
+int hr__istream_lose(struct hr_import_stream *s, enum hr_loss_reason reason, uint32_t op,
+		     uint64_t count, uint64_t bytes, uint64_t dur_ns)
 {
-	Headrace__LossRow *row;
+	char *name = (char *)(uintptr_t)hr_loss_name(reason);
+	Headrace__LossRow *row = NULL;
 
-	for (uint32_t i = 0; i < s->n_losses; i++) {
-		row = &s->losses[i];
-		if (row->proc == proc && row->op == op && strcmp(row->reason, reason) == 0) {
-			row->count += count;
-			row->bytes += bytes;
-			row->dur_ns += dur_ns;
-			return 0;
-		}
+	for (uint32_t i = 0; i < s->n_losses && !row; i++)
+		if (s->losses[i].reason == name && s->losses[i].op == op)
+			row = &s->losses[i];
+	if (!row) {
+		if (!hr_array_reserve(s->losses, s->n_losses, s->losses_room))
+			return -ENOMEM;
+		row = &s->losses[s->n_losses++];
+		headrace__loss_row__init(row);
+		row->reason = name;
+		row->op = op;
 	}
-	if (!hr_array_reserve(s->losses, s->n_losses, s->losses_room))
-		return -ENOMEM;
-	row = &s->losses[s->n_losses];
-	headrace__loss_row__init(row);
-	row->reason = strdup(reason);
-	if (!row->reason)
-		return -ENOMEM;
-	row->proc = proc;
-	row->op = op;
-	row->count = count;
-	row->bytes = bytes;
-	row->dur_ns = dur_ns;
-	s->n_losses++;
+	row->count += count;
+	row->bytes += bytes;
+	row->dur_ns += dur_ns;
 	return 0;
 }
 

@@ -109,7 +109,7 @@ uint16_t hr_import_op(const char *name, size_t bytes);
  */
 int hr_import_operation(struct hr_import_stream *s, uint32_t thread, const struct hr_event *event);
 
-/* A sum of operations whose single events are unknown. */
+/* A sum of operations whose single events are unknown, which is a loss (import_sums). */
 struct hr_import_tally {
 	uint16_t op;
 	uint32_t file;	   /* 0: unknown */
@@ -169,10 +169,6 @@ static inline struct hr_import_region hr_import_region_none(uint32_t kind)
  * Add its roll-ups with hr_import_tally, with file 0. -EBADMSG: no such process.
  */
 int hr_import_record(struct hr_import_stream *s, const Headrace__FileRecord *record);
-
-/* Counts a loss. proc 0: of the whole node; op 0: any. */
-int hr_import_stream_lose(struct hr_import_stream *s, uint32_t proc, const char *reason,
-			  uint32_t op, uint64_t count, uint64_t bytes, uint64_t dur_ns);
 
 /* The program of the job, for people. The first one counts. */
 void hr_import_program(struct hr_import_stream *s, const char *name);

@@ -215,7 +215,11 @@ int hr_import_tally(struct hr_import_stream *s, uint32_t thread, const struct hr
 	}
 	s->n_operations += t->count;
 	s->moved_bytes += op.bytes;
-	return s->failed = sums_check(s);
+	s->failed = sums_check(s);
+	if (!s->failed)
+		s->failed = hr__istream_lose(s, HR_LOSS_IMPORT_SUMS, t->op, t->count, t->bytes,
+					     t->dur_ns);
+	return s->failed;
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */

@@ -256,8 +256,7 @@ static int files_name(struct hr_import_stream *s)
 		free(text);
 	}
 	if (missing && !r)
-		r = hr_import_stream_lose(s, 0, hr_loss_name(HR_LOSS_IMPORT_NAMES), 0, missing, 0,
-					  0);
+		r = hr__istream_lose(s, HR_LOSS_IMPORT_NAMES, 0, missing, 0, 0);
 	return r;
 }
 
@@ -371,8 +370,8 @@ static int job_losses(struct hr_import_stream *s)
 
 	for (int reason = 0; reason < HR_LOSS_REASONS && !r; reason++)
 		if (s->import->losses[reason])
-			r = hr_import_stream_lose(s, 0, hr_loss_name((enum hr_loss_reason)reason),
-						  0, s->import->losses[reason], 0, 0);
+			r = hr__istream_lose(s, (enum hr_loss_reason)reason, 0,
+					     s->import->losses[reason], 0, 0);
 	return r;
 }
 

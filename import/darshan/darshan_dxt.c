@@ -132,7 +132,7 @@ static int ops_add(struct darshan *d, const struct darshan_rank *of, uint32_t fi
 		e.ret = op->bytes;
 		e.file = file;
 		e.op = op->way == WAY_READS ? HR_OP_pread64 : HR_OP_pwrite64;
-		r = thread ? hr_import_operation(of->s, thread, &e) : -ENOMEM;
+		r = hr_import_operation(of->s, thread, &e);
 		/* The counters of a file that ranks share are those of all ranks. */
 		for (int shared = 0; shared < 2 && !r; shared++) {
 			struct darshan_traced *t =

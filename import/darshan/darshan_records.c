@@ -144,17 +144,12 @@ static void span_extend(const struct darshan *d, Headrace__FileRecord *m, double
 static int sum_add(const struct darshan_rank *of, uint16_t op, const Headrace__FileRecord *m,
 		   struct hr_import_tally *t)
 {
-	int r;
-
 	if (t->start_ns < m->first_ns)
 		t->start_ns = m->first_ns;
 	if (t->end_ns < t->start_ns)
 		t->end_ns = m->last_ns > t->start_ns ? m->last_ns : t->start_ns;
 	t->op = op;
-	r = hr_import_tally(of->s, of->thread, t);
-	return r ? r
-		 : hr_import_stream_lose(of->s, 0, hr_loss_name(HR_LOSS_IMPORT_SUMS), op, t->count,
-					 t->bytes, t->dur_ns);
+	return hr_import_tally(of->s, of->thread, t);
 }
 
 static int sums_add(const struct darshan *d, const struct darshan_rank *of,

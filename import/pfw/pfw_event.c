@@ -112,8 +112,6 @@ static int operation_add(struct pfw *p, struct pfw_node *n, uint16_t op, struct 
 {
 	uint32_t thread = hr__pfw_thread(p, n, e->start_ns);
 
-	if (!thread)
-		return -ENOMEM;
 	e->file = hr__pfw_file(p, n);
 	if (hr_pfw_has(&p->line, HR_PFW_FHASH2))
 		e->file2 = hr__pfw_hashed_file(p, n, HR_PFW_FHASH2);
@@ -162,14 +160,8 @@ static int tally_add(struct pfw *p, struct pfw_node *n, uint16_t op, uint64_t st
 					      sum.max_ns, /* the end of the last is not known */
 				    .dur_ns = sum.dur_ns,
 				    .max_ns = sum.max_ns};
-	int r;
 
-	if (!thread)
-		return -ENOMEM;
-	r = hr_import_tally(n->s, thread, &t);
-	return r ? r
-		 : hr_import_stream_lose(n->s, 0, hr_loss_name(HR_LOSS_IMPORT_SUMS), op, t.count,
-					 t.bytes, t.dur_ns);
+	return hr_import_tally(n->s, thread, &t);
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */
@@ -274,7 +266,7 @@ static int region_add(struct pfw *p, struct pfw_node *n, bool is_sum, uint64_t s
 		g.region.depth = (uint32_t)hr__pfw_arg(p, HR_PFW_DEPTH, 0);
 	}
 	if (!r)
-		r = thread ? hr_import_region(n->s, thread, &g) : -ENOMEM;
+		r = hr_import_region(n->s, thread, &g);
 	hr_arena_free(&a);
 	return r;
 }

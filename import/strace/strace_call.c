@@ -135,8 +135,6 @@ int hr__strace_send(struct strace *p, struct strace_step *k)
 {
 	uint32_t thread = hr_import_thread(p->s, k->of->proc, (uint32_t)k->task->tid);
 
-	if (!thread)
-		return -ENOMEM;
 	k->of->described = true;
 	k->e.ret = k->c.returned ? k->e.ret : HR_RET_NONE;
 	return hr_import_operation(p->s, thread, &k->e);

@@ -201,7 +201,8 @@ static void test_records_without_operations(void **state)
 	assert_int_equal(seen.rollup_count, 20);
 	assert_int_equal(seen.rollup_bytes, 2000);
 	assert_int_equal(seen.rollup_ns, 400);
-	assert_string_equal(seen.level, "trace"); /* the reader states the loss import_sums */
+	assert_string_equal(seen.level, "trace");
+	assert_int_equal(seen.losses, 20); /* import_sums */
 }
 
 static void test_late_names_and_losses(void **state)
@@ -229,8 +230,8 @@ static void test_late_names_and_losses(void **state)
 	r->file.index = 1;
 	hr_import_shared_add(&r->file, HR_IMPORT_PATHS, 2, "/first", 6);
 	hr_import_lose(&r->file, HR_LOSS_IMPORT_EMPTY, 5);
-	hr_import_stream_lose(r->s, proc, "torn", HR_OP_read, 2, 0, 0);
-	hr_import_stream_lose(r->s, proc, "torn", HR_OP_read, 3, 0, 0);
+	hr__istream_lose(r->s, HR_LOSS_TORN, HR_OP_read, 2, 0, 0);
+	hr__istream_lose(r->s, HR_LOSS_TORN, HR_OP_read, 3, 0, 0);
 	seen = stream_end(r);
 	assert_int_equal(seen.paths, 3);
 	assert_string_equal(seen.path, "fallback"); /* the first row of the last frame */
