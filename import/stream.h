@@ -27,6 +27,8 @@
 #include "common/region.h"
 #include "import/reader.h"
 
+#define HR_IMPORT_NODES_MOST 512u /* of a file; each has an open stream */
+
 /* Finds the stream of a node in this file, or opens it. `bytes` 0: the node is not known. */
 int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 		     struct hr_import_stream **ret);

@@ -105,7 +105,7 @@ static uint8_t *put_text(uint8_t *at, unsigned field, const void *text, size_t b
 
 static uint8_t *put_name(uint8_t *at, unsigned field, const char *name)
 {
-	return name != NULL ? put_text(at, field, name, strlen(name)) : at;
+	return put_text(at, field, name, strlen(name));
 }
 
 static uint8_t *put_double(uint8_t *at, unsigned field, double v)
@@ -240,7 +240,7 @@ static uint8_t *put_thread(uint8_t *at, const struct hr_track *t, uint8_t *scrat
 static void perfetto_track(struct hr_trace_out *o, const struct hr_track *t)
 {
 	struct packets *p = (struct packets *)o;
-	size_t room = 128 + (t->name != NULL ? escaped_room(strlen(t->name)) : 0);
+	size_t room = 128 + escaped_room(strlen(t->name));
 	uint8_t *packet = malloc(3 * room), *track, *scratch, *at, *begin;
 
 	if (packet == NULL)

@@ -66,8 +66,6 @@ static void add_path_arg(struct hr_trace *t, const struct hr_stream *s, enum hr_
 
 void hr_trace_category(struct hr_trace *t, struct hr_slice *s, unsigned number, const char *text)
 {
-	if (text == NULL)
-		text = "unknown";
 	s->category = number + 1;
 	s->category_text = (struct hr_bytes){text, strlen(text)};
 	intern(t, &t->category_named[number], HR_INTERNED_CATEGORY, s->category, &s->category_text);

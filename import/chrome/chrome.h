@@ -91,6 +91,7 @@ int hr__chrome_note(struct chrome_trace *c, const struct hr_json_part *text);
 uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b);
 /* The process of an event. 0: no memory. */
 uint32_t hr__chrome_process(struct chrome_trace *c, const struct hr_json_part *pid);
-int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret);
+/* The arguments of an event, which the parser has checked. */
+void hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret);
 
 #endif

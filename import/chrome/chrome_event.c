@@ -19,12 +19,19 @@ struct chrome_member {
 	size_t offset; /* in the struct that gets the value */
 };
 
-static void member_take(const struct chrome_member *list, size_t n, void *to,
-			const struct hr_json_part *key, const struct hr_json_part *value)
+/* Reads an object, after its '{', up to its end. 0, or an error of hr_json_part_member. */
+static int members_read(const char **at, const char *end, const struct chrome_member *list,
+			size_t n, void *to)
 {
-	for (size_t i = 0; i < n; i++)
-		if (hr_json_part_is(key, list[i].name))
-			*(struct hr_json_part *)(void *)((char *)to + list[i].offset) = *value;
+	struct hr_json_part key, value;
+	int r;
+
+	while ((r = hr_json_part_member(at, end, &key, &value)) == 1)
+		for (size_t i = 0; i < n; i++)
+			if (hr_json_part_is(&key, list[i].name))
+				*(struct hr_json_part *)(void *)((char *)to + list[i].offset) =
+				    value;
+	return r;
 }
 
 int hr__chrome_event_read(const char **at, const char *end, struct chrome_event *ret)
@@ -35,16 +42,12 @@ int hr__chrome_event_read(const char **at, const char *end, struct chrome_event 
 	    M(dur), M(args), M(id),  M(id2)
 #undef M
 	};
-	struct hr_json_part key, value;
-	int r;
 
 	*ret = (struct chrome_event){0};
 	if (**at != '{')
 		return -EBADMSG;
 	++*at;
-	while ((r = hr_json_part_member(at, end, &key, &value)) == 1)
-		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
-	return r;
+	return members_read(at, end, members, sizeof(members) / sizeof(members[0]), ret);
 }
 
 bool hr__chrome_event_is_empty(const char *at)
@@ -55,7 +58,7 @@ bool hr__chrome_event_is_empty(const char *at)
 	return *at == '}';
 }
 
-int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
+void hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 {
 	static const struct chrome_member members[] = {
 #define M(name, member) {name, offsetof(struct chrome_args, member)}
@@ -73,17 +76,14 @@ int hr__chrome_args(const struct hr_json_part *args, struct chrome_args *ret)
 	    M("first_cpu", first_cpu), M("cpu_quota_milli", quota),
 #undef M
 	};
-	struct hr_json_part key, value;
 	const char *at;
-	int r = 0;
 
 	*ret = (struct chrome_args){0};
 	if (args->type != HR_JSON_OBJECT)
-		return 0;
+		return;
 	at = args->p + 1;
-	while ((r = hr_json_part_member(&at, args->p + args->n, &key, &value)) == 1)
-		member_take(members, sizeof(members) / sizeof(members[0]), ret, &key, &value);
-	return r;
+	(void)members_read(&at, args->p + args->n, members, sizeof(members) / sizeof(members[0]),
+			   ret);
 }
 
 uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part *b)
@@ -365,8 +365,7 @@ static int metadata_add(struct chrome_trace *c, const struct chrome_event *e)
 
 	if (e->pid.type != HR_JSON_NUMBER || !(thread || hr_json_part_is(&e->name, "process_name")))
 		return 0;
-	if (hr__chrome_args(&e->args, &args) < 0)
-		return -EBADMSG;
+	hr__chrome_args(&e->args, &args);
 	if (!c->own || args.name.type != HR_JSON_STRING || args.name.n == 0 ||
 	    args.name.n > NAME_BYTES)
 		return 0;

@@ -345,8 +345,7 @@ int hr__chrome_slice(struct chrome_trace *c, const struct chrome_event *e, int64
 
 	if (e->name.type != HR_JSON_STRING || hr_json_part_is(&e->cat, "Trace"))
 		return e->name.type == HR_JSON_STRING ? 0 : -EBADMSG;
-	if (hr__chrome_args(&e->args, &args) < 0)
-		return -EBADMSG;
+	hr__chrome_args(&e->args, &args);
 	thread = thread_find(c, e, &args, gpu && !c->own);
 	if (!thread)
 		return -ENOMEM;

@@ -14,7 +14,6 @@
 #define NAMES_MOST_BYTES (UINT64_C(1) << 30)
 #define NAME_BYTES	 ((size_t)65536) /* longest name that is accepted; Darshan cuts at 4096 */
 #define RANKS_MOST	 131072u	 /* ranks without records are added up to here */
-#define HOSTS_MOST	 512u		 /* each has an open stream */
 #define SECONDS_MOST	 4e9		 /* of a job */
 
 /* ---- names of files -------------------------------------------------------------------------- */
@@ -135,7 +134,7 @@ static bool host_fits(struct darshan *d, const char *host)
 
 	if (hr_map64_get(&d->host_of, key) != HR_MAP64_NONE)
 		return true;
-	if (d->n_hosts >= HOSTS_MOST || hr_map64_set(&d->host_of, key, 1)) {
+	if (d->n_hosts >= HR_IMPORT_NODES_MOST || hr_map64_set(&d->host_of, key, 1)) {
 		d->hosts_left_out = true;
 		return false;
 	}

@@ -11,8 +11,7 @@
 #include "common/array.h"
 #include "import/nsys/nsys.h"
 
-#define NODES_MOST 512u /* each has an open stream */
-#define NO_NODE	   INT64_MIN
+#define NO_NODE INT64_MIN
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -66,7 +65,7 @@ static int node_add(struct nsys *n, int64_t number, const char *name)
 
 	while (name && i < n->n_nodes && strcmp(n->nodes[i].name, name) != 0)
 		i++;
-	if (i == NODES_MOST)
+	if (i == HR_IMPORT_NODES_MOST)
 		return 0;
 	if (i == n->n_nodes) {
 		char *copy = name ? strdup(name) : NULL;

@@ -11,7 +11,6 @@
 #include "import/pfw/pfw_state.h"
 
 #define NONE	    UINT32_MAX
-#define NODES_MOST  512u /* of a file; each has an open stream */
 #define HOSTS_BYTES (1u << 20)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -213,7 +212,7 @@ static int node_open(struct pfw *p, uint64_t host)
 	size_t bytes = 0;
 	int r = 0;
 
-	if (p->n_nodes >= NODES_MOST)
+	if (p->n_nodes >= HR_IMPORT_NODES_MOST)
 		return -EBADMSG;
 	if (hashed) {
 		r = host_name(p, host, &owned);
