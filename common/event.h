@@ -45,7 +45,7 @@ static inline struct hr_event hr_event_none(void)
 	    .offset = HR_OFFSET_NONE, .ret = HR_RET_NONE, .asked = HR_ASKED_NONE, .fd = -1};
 }
 
-/* Returns the result of a call that failed with this errno. Not an errno: the error is not known. */
+/* Returns the result of a call that failed with this errno. No errno: the error is not known. */
 static inline int64_t hr_ret_of_errno(int64_t error)
 {
 	return error > 0 && error < -HR_RET_FAILED ? -error : HR_RET_FAILED;

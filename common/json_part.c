@@ -95,8 +95,8 @@ static size_t utf8_write(unsigned code, char *to)
 }
 
 /*
- * Reads the code of an escape \uXXXX at p, with the second half of a pair. Returns the length of the
- * escape. 0: it is none.
+ * Reads the code of an escape \uXXXX at p, with the second half of a pair. Returns the length of
+ * the escape. 0: it is none.
  */
 static size_t code_read(const char *p, const char *end, unsigned *ret)
 {

@@ -44,7 +44,7 @@ enum hr_region_kind {
 #undef HR__REGION_KIND
 };
 
-const char *hr_region_kind_name(uint32_t kind);			/* NULL: unknown */
+const char *hr_region_kind_name(uint32_t kind);			 /* NULL: unknown */
 uint32_t hr_region_kind_by_name(const char *name, size_t bytes); /* 0: unknown */
 
 #define HR_REGION_UNKNOWN UINT64_MAX /* value of step and epoch */

@@ -76,8 +76,8 @@ int hr_gather_limits(struct hr_export *x, const struct hr_gather_room *room,
 		     struct hr_gather_limits *ret);
 
 /*
- * Returns a sentence about what is left out, which ends with `more` (malloc'ed), and reports it to the
- * user. NULL: nothing is left out, or no memory.
+ * Returns a sentence about what is left out, which ends with `more` (malloc'ed), and reports it to
+ * the user. NULL: nothing is left out, or no memory.
  */
 char *hr_gather_left_out(const struct hr_export *x, const struct hr_gather_limits *l,
 			 const char *more);

@@ -122,9 +122,9 @@ typedef int hr_walk_visit(void *self, const struct hr_walk_stream *ws,
 			  const struct hr_walk_batch *b);
 
 /*
- * Calls `visit` for each frame that has selected operations, until it does not return 0. `want`: bits
- * HR_COL_BIT(column) (common/batch.h). Unreadable frames are counted in *damaged, if it is not NULL.
- * Returns the last result of `visit`, 0 or -ENOMEM.
+ * Calls `visit` for each frame that has selected operations, until it does not return 0. `want`:
+ * bits HR_COL_BIT(column) (common/batch.h). Unreadable frames are counted in *damaged, if it is not
+ * NULL. Returns the last result of `visit`, 0 or -ENOMEM.
  */
 int hr_walk_events(const struct hr_walk_stream *ws, uint32_t want, hr_walk_visit *visit, void *self,
 		   uint64_t *damaged);

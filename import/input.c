@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define RAW_BYTES (256u << 10)
-/* At the end of a member, igzip has read up to 8 bytes too many, which may be from the last read. */
+/* At the end of a member, igzip has up to 8 bytes too many, which may be from the last read. */
 #define RAW_BACK 16u
 
 struct hr_input {

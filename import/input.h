@@ -51,8 +51,8 @@ enum hr_input_format { HR_INPUT_PLAIN, HR_INPUT_GZIP, HR_INPUT_ZLIB };
 
 /*
  * Makes an input of parts of a file, of which each is plain, or compressed by itself as one or more
- * streams. If a part is cut or damaged, its bytes up to there are returned, and hr_input_cut() is true.
- * `of` must outlive it. Returns 0 or -ENOMEM.
+ * streams. If a part is cut or damaged, its bytes up to there are returned, and hr_input_cut() is
+ * true. `of` must outlive it. Returns 0 or -ENOMEM.
  */
 int hr_input_part_new(struct hr_input *of, struct hr_input **ret);
 

@@ -4,8 +4,8 @@
  *
  * To add a format: write a struct hr_reader, and add a row to readers.def. The first reader whose
  * probe accepts the content gets the file. A reader converts as much as it can: it counts what
- * it cannot convert with hr_import_missing() or hr_import_lose(), and fails only if the store or the
- * memory does.
+ * it cannot convert with hr_import_missing() or hr_import_lose(), and fails only if the store or
+ * the memory does.
  *
  * Threads   A file belongs to one thread at a time. Readers of several files run at the same time.
  */

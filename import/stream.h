@@ -147,11 +147,11 @@ struct hr_import_region {
 int hr_import_region(struct hr_import_stream *s, uint32_t thread, struct hr_import_region *g);
 
 /*
- * The same for regions in any order: the stream computes their depth, and the step that they belong to.
- * It collects regions, and sorts them by thread and time. Regions that are far from their place (more
- * than 256 Ki regions) can get a depth that is too low. Steps and epochs have no depth, as in a
- * recording. A region without a step gets that of the region around it, or of the step of its process
- * at its start.
+ * The same for regions in any order: the stream computes their depth, and the step that they belong
+ * to. It collects regions, and sorts them by thread and time. Regions that are far from their place
+ * (more than 256 Ki regions) can get a depth that is too low. Steps and epochs have no depth, as in
+ * a recording. A region without a step gets that of the region around it, or of the step of its
+ * process at its start.
  */
 int hr_import_region_nest(struct hr_import_stream *s, uint32_t thread,
 			  const struct hr_import_region *region);

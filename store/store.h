@@ -382,9 +382,9 @@ size_t hr_catalog_retired(const struct hr_catalog *c, const struct hr_retired **
 int hr_stream_read(const struct hr_stream *s, uint32_t frame, Headrace__Frame **ret);
 
 /*
- * Calls `visit` for each frame of some kinds, in their order, until it does not return 0. `kinds`: bits
- * HR_FRAME_BIT(body). The frame is freed after the call. Unreadable frames are skipped, and counted in
- * *damaged, if it is not NULL. Returns the last result of `visit`, 0 or -ENOMEM.
+ * Calls `visit` for each frame of some kinds, in their order, until it does not return 0. `kinds`:
+ * bits HR_FRAME_BIT(body). The frame is freed after the call. Unreadable frames are skipped, and
+ * counted in *damaged, if it is not NULL. Returns the last result of `visit`, 0 or -ENOMEM.
  */
 #define HR_FRAME_BIT(body) (UINT64_C(1) << HEADRACE__FRAME__BODY_##body)
 typedef int hr_frame_visit(void *context, Headrace__Frame *frame);

@@ -96,7 +96,7 @@ uint64_t hr__chrome_key(const struct hr_json_part *a, const struct hr_json_part 
 	return b->n ? hr_fnv(h, b->p, b->n) : h;
 }
 
-/* ---- slices whose end comes later: stacks of threads (B, E) and of ids (b, e) ----------------- */
+/* ---- slices whose end comes later: stacks of threads (B, E) and of ids (b, e) ---------------- */
 
 /* Copies the texts of an event that are needed at its end. */
 static int event_copy(const struct chrome_event *e, struct chrome_open *to)

@@ -77,8 +77,8 @@ static void time_make(struct strace_lines *l)
 }
 
 /*
- * Finds the next line. A line that is too long is divided, so both parts are bad lines. 1; 0: no more;
- * -errno.
+ * Finds the next line. A line that is too long is divided, so both parts are bad lines. 1; 0: no
+ * more; -errno.
  */
 static int lines_next(struct strace_lines *l)
 {
