@@ -12,21 +12,15 @@
 
 #define JOB_BYTES 80u /* encoded, it fits into the name of a file */
 
-struct file_list {
-	char **v;
-	bool *found; /* in a folder, not named by the user */
-	size_t n, room, found_room;
-};
-
-static int list_add(struct file_list *l, char *path, bool found)
+/* Takes over the path. `found`: in a folder, not named by the user. */
+static int file_add(struct hr_import *i, char *path, bool found)
 {
-	if (!path || !hr_array_reserve(l->v, l->n, l->room) ||
-	    !hr_array_reserve(l->found, l->n, l->found_room)) {
+	if (!path || !hr_array_reserve(i->files, i->n_files, i->files_room)) {
 		free(path);
 		return -ENOMEM;
 	}
-	l->found[l->n] = found;
-	l->v[l->n++] = path;
+	i->files[i->n_files++] =
+	    (struct hr_import_file){.import = i, .path = path, .found = found};
 	return 0;
 }
 
@@ -51,7 +45,7 @@ static int folder_select(const struct dirent *e)
 }
 
 /* Adds the files that are directly in a folder. */
-static int folder_add(struct file_list *l, const char *folder)
+static int folder_add(struct hr_import *to, const char *folder)
 {
 	struct dirent **names;
 	int n = scandir(folder, &names, folder_select, alphasort), r = 0;
@@ -69,43 +63,23 @@ static int folder_add(struct file_list *l, const char *folder)
 		else if (!r && (stat(path, &st) < 0 || !S_ISREG(st.st_mode)))
 			free(path);
 		else if (!r)
-			r = list_add(l, path, true);
+			r = file_add(to, path, true);
 		free(names[i]);
 	}
 	free(names);
 	return r;
 }
 
-static int list_make(struct file_list *l, const char *const *files, size_t n)
+/* Returns the length of the part, up to a '/', with which both paths begin, at most `bytes`. */
+static size_t common_bytes(const char *a, const char *b, size_t bytes)
 {
-	struct stat st;
-	int r = 0;
+	size_t same = 0;
 
-	for (size_t i = 0; i < n && !r; i++) {
-		if (stat(files[i], &st) == 0 && S_ISDIR(st.st_mode))
-			r = folder_add(l, files[i]);
-		else
-			r = list_add(l, strdup(files[i]), false);
-	}
-	return r;
-}
-
-/* Returns the length of the part, up to a '/', with which all paths begin. */
-static size_t common_bytes(char *const *files, size_t n)
-{
-	const char *slash = n ? strrchr(files[0], '/') : NULL;
-	size_t bytes = slash ? (size_t)(slash - files[0]) + 1 : 0;
-
-	for (size_t i = 1; i < n; i++) {
-		size_t same = 0;
-
-		while (same < bytes && files[i][same] == files[0][same])
-			same++;
-		while (same > 0 && files[0][same - 1] != '/')
-			same--;
-		bytes = same;
-	}
-	return bytes;
+	while (same < bytes && a[same] == b[same])
+		same++;
+	while (same > 0 && a[same - 1] != '/')
+		same--;
+	return same;
 }
 
 /* Whether an earlier operand is the same file. */
@@ -118,45 +92,48 @@ static bool file_is_repeated(const struct stat *seen, size_t n, const struct sta
 	return false;
 }
 
-/* Makes the file of an operand, unless an earlier operand is the same file. Takes over the path. */
-static void file_make(struct hr_import *i, char *path, size_t skip, bool found, struct stat *seen)
+/* Numbers the files, and drops those that are the same as an earlier one. */
+static int files_number(struct hr_import *i)
 {
-	struct hr_import_file *f = &i->files[i->n_files];
+	struct stat *seen = calloc(i->n_files + 1, sizeof(*seen));
+	size_t n = 0;
 
-	*f = (struct hr_import_file){.import = i,
-				     .path = path,
-				     .name = path + skip,
-				     .found = found,
-				     .index = (uint32_t)i->n_files};
-	if (stat(path, &seen[i->n_files]) == 0 &&
-	    file_is_repeated(seen, i->n_files, &seen[i->n_files])) {
-		hr_import_problem(f, "named twice; imported once");
-		free(path);
-		return;
+	if (!seen)
+		return -ENOMEM;
+	for (size_t k = 0; k < i->n_files; k++) {
+		struct hr_import_file f = i->files[k];
+
+		if (stat(f.path, &seen[n]) == 0 && file_is_repeated(seen, n, &seen[n])) {
+			hr_import_problem(&f, "named twice; imported once");
+			free((char *)(uintptr_t)f.path);
+			continue;
+		}
+		f.index = (uint32_t)n;
+		i->files[n++] = f;
 	}
-	i->n_files++;
+	i->n_files = n;
+	free(seen);
+	return 0;
 }
 
 int hr__files_open(struct hr_import *i, const char *const *files, size_t n)
 {
-	struct file_list l = {0};
-	int r = list_make(&l, files, n);
-	size_t skip = common_bytes(l.v, l.n);
-	struct stat *seen = calloc(l.n + 1, sizeof(*seen));
+	struct stat st;
+	size_t skip;
+	int r = 0;
 
-	i->files = calloc(l.n + 1, sizeof(*i->files));
-	for (size_t k = 0; k < l.n; k++) {
-		if (i->files && seen && !r)
-			file_make(i, l.v[k], skip, l.found[k], seen);
+	for (size_t k = 0; k < n && !r; k++) {
+		if (stat(files[k], &st) == 0 && S_ISDIR(st.st_mode))
+			r = folder_add(i, files[k]);
 		else
-			free(l.v[k]);
+			r = file_add(i, strdup(files[k]), false);
 	}
-	if (!i->files || !seen)
-		r = -ENOMEM;
-	free(seen);
-	free(l.v);
-	free(l.found);
-	return r;
+	skip = i->n_files ? strlen(i->files[0].path) : 0;
+	for (size_t k = 0; k < i->n_files; k++)
+		skip = common_bytes(i->files[0].path, i->files[k].path, skip);
+	for (size_t k = 0; k < i->n_files; k++)
+		i->files[k].name = i->files[k].path + skip;
+	return r ? r : files_number(i);
 }
 
 void hr__files_done(struct hr_import *i)
@@ -202,9 +179,11 @@ static char *name_stem(const char *path, size_t bytes)
 
 char *hr__files_job(const char *const *files, size_t n)
 {
-	size_t bytes = n == 1 ? 0 : common_bytes((char *const *)(uintptr_t)files, n);
+	size_t bytes = n > 1 ? strlen(files[0]) : 0;
 	char *absolute, *job;
 
+	for (size_t i = 0; i < n && bytes > 0; i++)
+		bytes = common_bytes(files[0], files[i], bytes);
 	if (bytes > 0)
 		return name_stem(files[0], bytes);
 	absolute = realpath(n == 1 ? files[0] : ".", NULL);

@@ -42,7 +42,7 @@ struct hr_import {
 	const struct hr_import_options *options;
 	const char *job_id;
 	struct hr_import_file *files;
-	size_t n_files;
+	size_t n_files, files_room;
 	size_t next; /* the file that the next worker takes */
 
 	pthread_mutex_t lock; /* of everything below */

@@ -311,7 +311,9 @@ const struct nsys_table hr__nsys_ranges = {
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
-/* Columns 0 to 5: start, end, deviceId, streamId, correlationId, globalPid. */
+#define GPU_COLUMNS "start", "end", "deviceId", "streamId", "correlationId", "globalPid"
+
+/* Columns 0 to 5 are GPU_COLUMNS. */
 static int gpu_add(struct nsys *n, sqlite3_stmt *row, const char *category,
 		   struct hr_import_slice name, const char *more)
 {
@@ -353,9 +355,8 @@ static int kernels_row(struct nsys *n, sqlite3_stmt *row)
 
 const struct nsys_table hr__nsys_kernels = {
     .name = "CUPTI_ACTIVITY_KIND_KERNEL",
-    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
-		"demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY",
-		"blockZ"},
+    .columns = {GPU_COLUMNS, "demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX",
+		"blockY", "blockZ"},
     .row = kernels_row};
 
 static int memcpys_row(struct nsys *n, sqlite3_stmt *row)
@@ -371,9 +372,7 @@ static int memcpys_row(struct nsys *n, sqlite3_stmt *row)
 }
 
 const struct nsys_table hr__nsys_memcpys = {.name = "CUPTI_ACTIVITY_KIND_MEMCPY",
-					    .columns = {"start", "end", "deviceId", "streamId",
-							"correlationId", "globalPid", "bytes",
-							"copyKind"},
+					    .columns = {GPU_COLUMNS, "bytes", "copyKind"},
 					    .row = memcpys_row};
 
 static int memsets_row(struct nsys *n, sqlite3_stmt *row)
@@ -384,10 +383,9 @@ static int memsets_row(struct nsys *n, sqlite3_stmt *row)
 	return gpu_add(n, row, "gpu_memset", literal("Memset"), more);
 }
 
-const struct nsys_table hr__nsys_memsets = {
-    .name = "CUPTI_ACTIVITY_KIND_MEMSET",
-    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes"},
-    .row = memsets_row};
+const struct nsys_table hr__nsys_memsets = {.name = "CUPTI_ACTIVITY_KIND_MEMSET",
+					    .columns = {GPU_COLUMNS, "bytes"},
+					    .row = memsets_row};
 
 /* A launch of a graph, whose kernels nsys does not record unless --cuda-graph-trace=node. */
 static int graphs_row(struct nsys *n, sqlite3_stmt *row)
@@ -403,10 +401,9 @@ static int graphs_row(struct nsys *n, sqlite3_stmt *row)
 	return gpu_add(n, row, "cuda_graph", literal(name), more);
 }
 
-const struct nsys_table hr__nsys_graphs = {
-    .name = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId"},
-    .row = graphs_row};
+const struct nsys_table hr__nsys_graphs = {.name = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+					   .columns = {GPU_COLUMNS, "graphId"},
+					   .row = graphs_row};
 
 static int syncs_row(struct nsys *n, sqlite3_stmt *row)
 {
@@ -414,9 +411,7 @@ static int syncs_row(struct nsys *n, sqlite3_stmt *row)
 }
 
 const struct nsys_table hr__nsys_syncs = {
-    .name = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-    .columns = {"start", "end", "deviceId", "streamId", "correlationId", "globalPid"},
-    .row = syncs_row};
+    .name = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", .columns = {GPU_COLUMNS}, .row = syncs_row};
 
 static int runtime_row(struct nsys *n, sqlite3_stmt *row)
 {
