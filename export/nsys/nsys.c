@@ -19,125 +19,6 @@
 #define OPERATION_BYTES 76u  /* typical bytes of an operation in the file */
 #define REGION_BYTES	150u /* of a region, with its texts */
 
-/* A global id has 7 + 8 bits for the node, so that it is not negative. */
-#define NODES_HIGH 127
-#define NODES_LOW  256
-
-/* ---- processes and threads ---- */
-
-static int64_t or_null(int64_t value)
-{
-	return value >= 0 ? value : HR_NSYS_NULL;
-}
-
-/* Returns the bits of a stream's node in global ids. */
-static int64_t node_bits(const struct hr_walk *w, size_t stream)
-{
-	int64_t first = 0;
-
-	while (strcmp(w->streams[first].s->node, w->streams[stream].s->node) != 0)
-		first++;
-	return (1 + first % NODES_HIGH) << 56 | first / NODES_HIGH % NODES_LOW << 48;
-}
-
-static int64_t process_id(const struct hr__nsys *n, const struct hr_process *p)
-{
-	return n->node | ((int64_t)p->msg->pid & 0xffffff) << 24;
-}
-
-static void thread_name(const struct hr_process *p, bool main, char *ret, size_t bytes)
-{
-	int at = hr_walk_process_name(p, "", ret, bytes);
-
-	if (!main)
-		snprintf(ret + at, bytes - (size_t)at, " thread");
-}
-
-int hr__nsys_take_thread(struct hr__nsys *n, const struct hr_process *p, uint32_t tid,
-			 struct hr__nsys_thread *ret)
-{
-	int64_t row[3] = {0, 0, process_id(n, p) | (tid & 0xffffff)};
-	char name[160];
-	int r = 0;
-
-	*ret = (struct hr__nsys_thread){row[2], or_null(p->rank), or_null(p->worker)};
-	if (hr_map64_get(&n->threads, (uint64_t)row[2]) != HR_MAP64_NONE)
-		return 0;
-	thread_name(p, tid == (uint32_t)p->msg->pid, name, sizeof(name));
-	r = hr_map64_set(&n->threads, (uint64_t)row[2], 0);
-	if (r == 0)
-		r = hr_nsys_string(n->db, name, strlen(name), &row[0]);
-	return r == 0 ? hr_nsys_insert(n->db, HR_NSYS_ThreadNames, row, NULL) : r;
-}
-
-static int put_process(struct hr__nsys *n, const struct hr_process *p)
-{
-	int64_t row[2] = {process_id(n, p), p->msg->pid};
-	int64_t own[5] = {row[0], p->msg->ppid, p->msg->cpus, p->msg->first_cpu,
-			  p->msg->cpu_quota_milli};
-	struct hr_nsys_text name = {.text = p->msg->exe.data, .bytes = p->msg->exe.len};
-	struct hr__nsys_thread main;
-	int r = hr_nsys_insert(n->db, HR_NSYS_PROCESSES, row, &name);
-
-	if (r == 0)
-		r = hr_nsys_insert(n->db, HR_NSYS_HEADRACE_PROCESSES, own, NULL);
-	return r == 0 ? hr__nsys_take_thread(n, p, (uint32_t)p->msg->pid, &main) : r;
-}
-
-static int put_env(struct hr__nsys *n, const char *name, const char *value)
-{
-	int64_t row[2] = {n->node, 0};
-	struct hr_nsys_text texts[3] = {hr_nsys_text("headrace"), hr_nsys_text(name),
-					hr_nsys_text(value)};
-
-	return hr_nsys_insert(n->db, HR_NSYS_TARGET_INFO_SYSTEM_ENV, row, texts);
-}
-
-/* Writes the processes of a stream, and what is known about its node. */
-static int nsys_processes(struct hr__nsys *n)
-{
-	uint32_t cpus = 0, selected = 0;
-	char text[16];
-	int r = 0;
-
-	for (uint32_t i = 0; i < n->ws->s->n_processes && r == 0; i++) {
-		const struct hr_process *p = n->ws->processes[i].p;
-
-		if (n->ws->processes[i].number == 0)
-			continue;
-		selected++;
-		cpus = p->msg->cpus > cpus ? p->msg->cpus : cpus;
-		r = put_process(n, p);
-	}
-	if (r == 0 && selected > 0)
-		r = put_env(n, "Hostname", n->ws->s->node);
-	snprintf(text, sizeof(text), "%u", cpus);
-	return r == 0 && cpus > 0 ? put_env(n, "CpuCores", text) : r;
-}
-
-/* ---- the job ---- */
-
-static int nsys_stream(struct hr__nsys *n, size_t stream)
-{
-	uint32_t n_files = 0;
-	int r;
-
-	n->ws = &n->x->walk->streams[stream];
-	n->node = node_bits(n->x->walk, stream);
-	r = hr_stream_files(n->ws->s, &n_files);
-	n->paths = calloc((size_t)n_files + 1, sizeof(*n->paths));
-	if (r == 0 && n->paths == NULL)
-		r = -ENOMEM;
-	if (r == 0)
-		r = nsys_processes(n);
-	if (r == 0)
-		r = hr__nsys_regions(n);
-	if (r == 0)
-		r = hr__nsys_operations(n);
-	free(n->paths);
-	return r;
-}
-
 /*
  * Finds time 0. This is the begin of the job, unless the clock of a node is late: then it is the
  * first recorded moment. The files of all ranks of a job have the same time 0.
@@ -213,7 +94,7 @@ static int put_start(struct hr__nsys *n)
 
 static int nsys_metadata(struct hr__nsys *n)
 {
-	int64_t details[4] = {node_bits(n->x->walk, 0), n->end_ns, 0, n->end_ns};
+	int64_t details[4] = {hr__nsys_node_bits(n->x->walk, 0), n->end_ns, 0, n->end_ns};
 	int r = put_meta(n, "EXPORT_SCHEMA_VERSION", HR_NSYS_SCHEMA_VERSION);
 
 	if (r == 0)
@@ -234,7 +115,7 @@ static int nsys_job(struct hr__nsys *n)
 	if (r == 0)
 		r = hr__nsys_categories(n);
 	for (size_t i = 0; i < n->x->walk->n_streams && r == 0; i++)
-		r = nsys_stream(n, i);
+		r = hr__nsys_stream(n, i);
 	return r == 0 ? nsys_metadata(n) : r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nsys.h - one export in the format "nsys": nsys.c (the job), nsys_regions.c, nsys_calls.c */
+/* nsys.h - one export in the format "nsys": nsys.c (the job), nsys_rows.c (its streams) */
 #ifndef HEADRACE_EXPORT_NSYS_H
 #define HEADRACE_EXPORT_NSYS_H
 
@@ -25,31 +25,13 @@ struct hr__nsys {
 	struct hr_gather_limits limits;
 };
 
-/* The thread of the current row. */
-struct hr__nsys_thread {
-	int64_t id, rank, worker; /* HR_NSYS_NULL: no rank or worker */
-};
-
-/* Converts a time of the current stream's node. */
-static inline int64_t hr__nsys_ns(const struct hr__nsys *n, uint64_t boot_ns)
-{
-	return hr_stream_real_ns(n->ws->s, boot_ns) - n->base_ns;
-}
-
-static inline void hr__nsys_take_end(struct hr__nsys *n, int64_t end_ns)
-{
-	n->end_ns = end_ns > n->end_ns ? end_ns : n->end_ns;
-}
-
-/* Finds the thread, and writes its name before its first row. Returns 0 or -errno. */
-int hr__nsys_take_thread(struct hr__nsys *n, const struct hr_process *p, uint32_t tid,
-			 struct hr__nsys_thread *ret);
+/* Returns the bits of a stream's node in global ids. */
+int64_t hr__nsys_node_bits(const struct hr_walk *w, size_t stream);
 
 /* Writes the categories that readers look for, also if no region has them. 0 or -errno. */
 int hr__nsys_categories(struct hr__nsys *n);
 
-/* Write the rows of the current stream. Return 0 or -errno. */
-int hr__nsys_regions(struct hr__nsys *n);
-int hr__nsys_operations(struct hr__nsys *n);
+/* Writes the rows of a stream. 0 or -errno. */
+int hr__nsys_stream(struct hr__nsys *n, size_t stream);
 
 #endif
