@@ -206,6 +206,15 @@ void hr__istream_extend(struct hr_import_stream *s, uint32_t proc, uint64_t star
 
 /* stream_frames.c: write what the stream has collected */
 int hr__istream_send(struct hr_import_stream *s, Headrace__Frame *frame, bool compress);
+/* Sends a message as the body of a frame: hr__istream_send_body(s, PATHS, paths, &m, true). */
+#define hr__istream_send_body(s, body, member, message, compress)                                  \
+	({                                                                                         \
+		Headrace__Frame hr_frame = HEADRACE__FRAME__INIT;                                  \
+                                                                                                   \
+		hr_frame.body_case = HEADRACE__FRAME__BODY_##body;                                 \
+		hr_frame.member = (message);                                                       \
+		hr__istream_send(s, &hr_frame, compress);                                          \
+	})
 int hr__istream_send_batch(struct hr_import_stream *s);
 int hr__istream_send_paths(struct hr_import_stream *s);
 int hr__istream_send_regions(struct hr_import_stream *s);

@@ -116,7 +116,6 @@ static int send_processes(struct hr_import_stream *s)
 	int r = chains_make(s, &chains);
 
 	for (uint32_t from = 0, n; from < s->n_processes && !r; from += n) {
-		Headrace__Frame frame = HEADRACE__FRAME__INIT;
 		Headrace__Processes m = HEADRACE__PROCESSES__INIT;
 		struct hr_arena arena = {0};
 		Headrace__Process *rows;
@@ -137,9 +136,8 @@ static int send_processes(struct hr_import_stream *s)
 			relatives_set(s, &chains, from + i, &rows[i]);
 			m.n_rows++;
 		}
-		frame.body_case = HEADRACE__FRAME__BODY_PROCESSES;
-		frame.processes = &m;
-		r = arena.failed ? -ENOMEM : hr__istream_send(s, &frame, true);
+		r = arena.failed ? -ENOMEM
+				 : hr__istream_send_body(s, PROCESSES, processes, &m, true);
 		hr_arena_free(&arena);
 	}
 	chains_done(&chains);
@@ -262,7 +260,6 @@ static int files_name(struct hr_import_stream *s)
 
 static int send_losses(struct hr_import_stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__Loss m = HEADRACE__LOSS__INIT;
 	Headrace__LossRow **rows = calloc(s->n_losses + 1, sizeof(*rows));
 	int r = rows ? 0 : -ENOMEM;
@@ -270,17 +267,14 @@ static int send_losses(struct hr_import_stream *s)
 	for (uint32_t i = 0; i < s->n_losses && rows; i++)
 		rows[m.n_rows++] = &s->losses[i];
 	m.rows = rows;
-	frame.body_case = HEADRACE__FRAME__BODY_LOSS;
-	frame.loss = &m;
 	if (!r && m.n_rows)
-		r = hr__istream_send(s, &frame, true);
+		r = hr__istream_send_body(s, LOSS, loss, &m, true);
 	free(rows);
 	return r;
 }
 
 static int send_levels(struct hr_import_stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__Levels m = HEADRACE__LEVELS__INIT;
 
 	if (s->first_ns > s->last_ns)
@@ -288,9 +282,7 @@ static int send_levels(struct hr_import_stream *s)
 	m.level = "trace"; /* operations without events are losses: import_sums */
 	m.start_ns = s->first_ns;
 	m.end_ns = s->last_ns;
-	frame.body_case = HEADRACE__FRAME__BODY_LEVELS;
-	frame.levels = &m;
-	return hr__istream_send(s, &frame, false);
+	return hr__istream_send_body(s, LEVELS, levels, &m, false);
 }
 
 /* The number of ranks that the job had, as far as is known. 0: unknown. */
@@ -311,15 +303,12 @@ static int send_job_event(struct hr_import_stream *s, Headrace__JobEvent *m, cha
 {
 	Headrace__JobEvent__LabelsEntry label = HEADRACE__JOB_EVENT__LABELS_ENTRY__INIT;
 	Headrace__JobEvent__LabelsEntry *labels[] = {&label};
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 
 	label.key = key;
 	label.value = (char *)(uintptr_t)value;
 	m->labels = labels;
 	m->n_labels = 1;
-	frame.body_case = HEADRACE__FRAME__BODY_JOB;
-	frame.job = m;
-	return hr__istream_send(s, &frame, false);
+	return hr__istream_send_body(s, JOB, job, m, false);
 }
 
 /* Of an added stream, only the label counts (query/tables/jobs.c). */
@@ -354,13 +343,10 @@ static int send_job(struct hr_import_stream *s, bool last)
 
 static int send_end(struct hr_import_stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__StreamEnd m = HEADRACE__STREAM_END__INIT;
 
 	m.state = "ended";
-	frame.body_case = HEADRACE__FRAME__BODY_STREAM_END;
-	frame.stream_end = &m;
-	return hr__istream_send(s, &frame, false);
+	return hr__istream_send_body(s, STREAM_END, stream_end, &m, false);
 }
 
 /* Adds the losses that belong to no stream. */

@@ -33,7 +33,6 @@ int hr__istream_send(struct hr_import_stream *s, Headrace__Frame *frame, bool co
 
 int hr__istream_send_paths(struct hr_import_stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__Paths m = HEADRACE__PATHS__INIT;
 	struct hr_arena arena = {0};
 	Headrace__Path *rows;
@@ -52,9 +51,7 @@ int hr__istream_send_paths(struct hr_import_stream *s)
 		row->path = (ProtobufCBinaryData){f->bytes, (uint8_t *)(uintptr_t)f->text};
 		row->scope = s->files[f->id - 1].scope;
 	}
-	frame.body_case = HEADRACE__FRAME__BODY_PATHS;
-	frame.paths = &m;
-	r = rows ? hr__istream_send(s, &frame, true) : -ENOMEM;
+	r = rows ? hr__istream_send_body(s, PATHS, paths, &m, true) : -ENOMEM;
 	hr_arena_free(&arena);
 	hr_arena_free(&s->texts);
 	s->n_fresh = 0;
@@ -67,17 +64,14 @@ int hr__istream_send_paths(struct hr_import_stream *s)
 int hr__istream_send_batch(struct hr_import_stream *s)
 {
 	struct hr__istream_batch *b = s->batch;
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__EventBatch m;
 	int r = hr__istream_send_paths(s);
 
 	if (r || !b->n)
 		return r;
 	r = hr_batch_encode(s->encoder, b->events, b->n, b->tasks, b->n_tasks, &m);
-	frame.body_case = HEADRACE__FRAME__BODY_EVENTS;
-	frame.events = &m;
 	if (!r)
-		r = hr__istream_send(s, &frame, false); /* its columns are compressed */
+		r = hr__istream_send_body(s, EVENTS, events, &m, false); /* columns are compressed */
 	b->n = b->n_tasks = 0;
 	s->batch_number++;
 	return r;
@@ -85,14 +79,13 @@ int hr__istream_send_batch(struct hr_import_stream *s)
 
 int hr__istream_send_regions(struct hr_import_stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
+	const Headrace__Regions *m;
 	int r;
 
 	if (!s->regions || !hr_regions_count(s->regions))
 		return 0;
-	frame.body_case = HEADRACE__FRAME__BODY_REGIONS;
-	frame.regions = (Headrace__Regions *)(uintptr_t)hr_regions_message(s->regions);
-	r = hr__istream_send(s, &frame, true);
+	m = hr_regions_message(s->regions);
+	r = hr__istream_send_body(s, REGIONS, regions, (Headrace__Regions *)(uintptr_t)m, true);
 	hr_regions_reset(s->regions);
 	s->region_bytes = 0;
 	return r;
@@ -106,14 +99,11 @@ static int send_window(struct hr_import_stream *s, uint64_t window)
 	int r = 0;
 
 	while (from < s->rollups.n && !r) {
-		Headrace__Frame frame = HEADRACE__FRAME__INIT;
 		Headrace__RollupBatch m = HEADRACE__ROLLUP_BATCH__INIT;
 		struct hr_arena arena = {0};
 
 		from = hr_rollups_message(&arena, &s->rollups, window, from, &m);
-		frame.body_case = HEADRACE__FRAME__BODY_ROLLUPS;
-		frame.rollups = &m;
-		r = arena.failed ? -ENOMEM : hr__istream_send(s, &frame, true);
+		r = arena.failed ? -ENOMEM : hr__istream_send_body(s, ROLLUPS, rollups, &m, true);
 		hr_arena_free(&arena);
 	}
 	return r;
@@ -134,7 +124,6 @@ int hr__istream_send_rollups(struct hr_import_stream *s, uint64_t up_to_window)
 
 static int send_records(struct hr_import_stream *s, const uint32_t *indexes, size_t n)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__FileRecords m = HEADRACE__FILE_RECORDS__INIT;
 	struct hr_arena arena = {0};
 	Headrace__FileRecord *rows = hr_rows_in(&arena, n, sizeof(*rows), &m.rows);
@@ -146,9 +135,9 @@ static int send_records(struct hr_import_stream *s, const uint32_t *indexes, siz
 		if (record->dirty)
 			hr_filerec_message(&arena, record, &rows[m.n_rows++]);
 	}
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &m;
-	r = arena.failed ? -ENOMEM : m.n_rows ? hr__istream_send(s, &frame, true) : 0;
+	r = arena.failed ? -ENOMEM : 0;
+	if (!r && m.n_rows)
+		r = hr__istream_send_body(s, FILE_RECORDS, file_records, &m, true);
 	hr_arena_free(&arena);
 	return r;
 }
@@ -156,15 +145,13 @@ static int send_records(struct hr_import_stream *s, const uint32_t *indexes, siz
 /* Sends the file records that the reader has added as they are. */
 int hr__istream_send_given(struct hr_import_stream *s)
 {
-	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	Headrace__FileRecords m = HEADRACE__FILE_RECORDS__INIT;
-	int r;
+	int r = 0;
 
 	m.n_rows = s->n_given;
 	m.rows = s->given;
-	frame.body_case = HEADRACE__FRAME__BODY_FILE_RECORDS;
-	frame.file_records = &m;
-	r = s->n_given ? hr__istream_send(s, &frame, true) : 0;
+	if (s->n_given)
+		r = hr__istream_send_body(s, FILE_RECORDS, file_records, &m, true);
 	s->n_given = 0;
 	hr_arena_free(&s->given_memory);
 	return r;
