@@ -44,18 +44,24 @@ struct hr__darshan_name {
 	bool used; /* by a record */
 };
 
-/* Sums of the operations of a (file, rank, group), as file records have them. */
+/* Sums of the operations of a (file, rank, group): members of file records that are added up. */
+/* clang-format off */
+#define HR__DARSHAN_SUMS(X) \
+	X(opens) X(reads) X(writes) X(seeks) X(stats) X(syncs) X(meta_ops) \
+	X(bytes_read) X(bytes_written) X(read_ns) X(write_ns) X(meta_ns) \
+	X(seq_reads) X(consec_reads) X(seq_writes) X(consec_writes) X(rw_switches) X(unaligned)
+/* clang-format on */
+
 struct hr__darshan_sums {
-	uint64_t opens, reads, writes, seeks, stats, syncs, others;
-	uint64_t bytes_read, bytes_written;
-	uint64_t read_ns, write_ns, meta_ns;
+#define HR__DARSHAN_SUM(name) uint64_t name;
+	HR__DARSHAN_SUMS(HR__DARSHAN_SUM)
+#undef HR__DARSHAN_SUM
 };
 
-/* The same from file records, and what only these have. */
+/* Those of file records, and what only these have. */
 struct hr__darshan_totals {
 	struct hr__darshan_sums sums;
 	uint64_t max_read_ns, max_write_ns;
-	uint64_t seq_reads, consec_reads, seq_writes, consec_writes, rw_switches, unaligned;
 	uint64_t sizes[HR__DARSHAN_WAYS][HR_DARSHAN_SIZES];
 	int64_t first_ns, last_ns; /* since the start of the job */
 };

@@ -22,7 +22,7 @@ static void add_seen(struct hr__darshan_sums *s, const struct hr__darshan_op *o)
 		s->write_ns += dur_ns;
 		return;
 	case HR_CLASS_OPEN:
-		*(o->e->ret >= 0 ? &s->opens : &s->others) += 1;
+		*(o->e->ret >= 0 ? &s->opens : &s->meta_ops) += 1;
 		break;
 	case HR_CLASS_SEEK:
 		s->seeks++;
@@ -34,7 +34,7 @@ static void add_seen(struct hr__darshan_sums *s, const struct hr__darshan_op *o)
 		s->syncs++;
 		break;
 	default:
-		s->others++;
+		s->meta_ops++;
 	}
 	s->meta_ns += dur_ns;
 }

@@ -117,24 +117,9 @@ static int row_add(struct hr__darshan *d, const Headrace__FileRecord *row,
 		u->totals[g]->first_ns = first_ns;
 	}
 	t = u->totals[g];
-	t->sums.opens += row->opens;
-	t->sums.reads += row->reads;
-	t->sums.writes += row->writes;
-	t->sums.seeks += row->seeks;
-	t->sums.stats += row->stats;
-	t->sums.syncs += row->syncs;
-	t->sums.others += row->meta_ops;
-	t->sums.bytes_read += row->bytes_read;
-	t->sums.bytes_written += row->bytes_written;
-	t->sums.read_ns += row->read_ns;
-	t->sums.write_ns += row->write_ns;
-	t->sums.meta_ns += row->meta_ns;
-	t->seq_reads += row->seq_reads;
-	t->consec_reads += row->consec_reads;
-	t->seq_writes += row->seq_writes;
-	t->consec_writes += row->consec_writes;
-	t->rw_switches += row->rw_switches;
-	t->unaligned += row->unaligned;
+#define ADD(name) t->sums.name += row->name;
+	HR__DARSHAN_SUMS(ADD)
+#undef ADD
 	add_max(&t->max_read_ns, row->max_read_ns);
 	add_max(&t->max_write_ns, row->max_write_ns);
 	add_sizes(t->sizes[HR__DARSHAN_READS], row->read_size_hist, row->n_read_size_hist,
@@ -173,20 +158,13 @@ static void set_posix_times(double *f, const struct hr__darshan_totals *t)
 /* Replaces the counters of a POSIX record by totals. */
 static void set_posix(struct hr_darshan_posix *log, const struct hr__darshan_totals *t)
 {
+	/* clang-format off */
 	static const uint8_t unknown[] = {
-	    HR_DP_FILENOS,
-	    HR_DP_DUPS,
-	    HR_DP_MMAPS,
-	    HR_DP_RENAME_SOURCES,
-	    HR_DP_RENAME_TARGETS,
-	    HR_DP_MODE,
-	    HR_DP_MAX_BYTE_READ,
-	    HR_DP_MAX_BYTE_WRITTEN,
-	    HR_DP_MEM_NOT_ALIGNED,
-	    HR_DP_MEM_ALIGNMENT,
-	    HR_DP_MAX_READ_TIME_SIZE,
-	    HR_DP_MAX_WRITE_TIME_SIZE,
+	    HR_DP_FILENOS, HR_DP_DUPS, HR_DP_MMAPS, HR_DP_RENAME_SOURCES, HR_DP_RENAME_TARGETS,
+	    HR_DP_MODE, HR_DP_MAX_BYTE_READ, HR_DP_MAX_BYTE_WRITTEN, HR_DP_MEM_NOT_ALIGNED,
+	    HR_DP_MEM_ALIGNMENT, HR_DP_MAX_READ_TIME_SIZE, HR_DP_MAX_WRITE_TIME_SIZE,
 	};
+	/* clang-format on */
 	const struct hr__darshan_sums *s = &t->sums;
 	int64_t *c = log->c;
 
@@ -202,12 +180,12 @@ static void set_posix(struct hr_darshan_posix *log, const struct hr__darshan_tot
 	c[HR_DP_STATS] = (int64_t)s->stats;
 	c[HR_DP_BYTES_READ] = (int64_t)s->bytes_read;
 	c[HR_DP_BYTES_WRITTEN] = (int64_t)s->bytes_written;
-	c[HR_DP_CONSEC_READS] = (int64_t)t->consec_reads;
-	c[HR_DP_CONSEC_WRITES] = (int64_t)t->consec_writes;
-	c[HR_DP_SEQ_READS] = (int64_t)t->seq_reads;
-	c[HR_DP_SEQ_WRITES] = (int64_t)t->seq_writes;
-	c[HR_DP_RW_SWITCHES] = (int64_t)t->rw_switches;
-	c[HR_DP_FILE_NOT_ALIGNED] = (int64_t)t->unaligned;
+	c[HR_DP_CONSEC_READS] = (int64_t)s->consec_reads;
+	c[HR_DP_CONSEC_WRITES] = (int64_t)s->consec_writes;
+	c[HR_DP_SEQ_READS] = (int64_t)s->seq_reads;
+	c[HR_DP_SEQ_WRITES] = (int64_t)s->seq_writes;
+	c[HR_DP_RW_SWITCHES] = (int64_t)s->rw_switches;
+	c[HR_DP_FILE_NOT_ALIGNED] = (int64_t)s->unaligned;
 	c[HR_DP_FILE_ALIGNMENT] = HR_DARSHAN_ALIGN_BYTES;
 	for (unsigned i = 0; i < HR_DARSHAN_SIZES; i++) {
 		c[HR_DP_SIZE_READ + i] = (int64_t)t->sizes[HR__DARSHAN_READS][i];
@@ -248,7 +226,7 @@ static void add_stdio(struct hr__darshan_stdio *rec, const struct hr__darshan_to
 	c[HR_DS_FLUSHES] += (int64_t)rest_of(s->syncs, seen->syncs);
 	c[HR_DS_BYTES_READ] += (int64_t)rest_of(s->bytes_read, seen->bytes_read);
 	c[HR_DS_BYTES_WRITTEN] += (int64_t)rest_of(s->bytes_written, seen->bytes_written);
-	if (rest_of(s->others, seen->others) > 0)
+	if (rest_of(s->meta_ops, seen->meta_ops) > 0)
 		c[HR_DS_FDOPENS] = HR_DARSHAN_UNKNOWN;
 	f[HR_DS_READ_TIME] += (double)rest_of(s->read_ns, seen->read_ns) / 1e9;
 	f[HR_DS_WRITE_TIME] += (double)rest_of(s->write_ns, seen->write_ns) / 1e9;
