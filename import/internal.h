@@ -274,6 +274,12 @@ int hr__landmarks_align(struct hr__landmarks *recorded, struct hr__landmarks *fo
 void hr__folder_remove(const char *folder);
 
 /* shared.c */
+/*
+ * Adds a text (malloc'ed; NULL: no memory), which it takes over, to a list of the import, which has
+ * at most `most`. Returns 0 or -ENOMEM.
+ */
+int hr__text_add(struct hr_import *i, char ***list, size_t *n, size_t *room, size_t most,
+		 char *text);
 void hr__shared_done(struct hr__shared_names *s);
 
 /* files.c: the operands */

@@ -290,21 +290,13 @@ uint32_t hr__into_kind(const struct hr_import_stream *s, uint32_t kind)
 /* Adds a line for the user to the result. */
 static int clock_note(struct hr_import_stream *s, const struct hr_import_file *f)
 {
-	struct hr_import_result *to = s->import->result;
+	struct hr_import *i = s->import;
 	char *line;
-	int r = -ENOMEM;
 
 	if (asprintf(&line, "clock of %s: %s", f->path, s->into.clock) < 0)
 		return -ENOMEM;
-	pthread_mutex_lock(&s->import->lock);
-	if (hr_array_reserve(to->clocks, to->n_clocks, s->import->clocks_room)) {
-		to->clocks[to->n_clocks++] = line;
-		r = 0;
-	}
-	pthread_mutex_unlock(&s->import->lock);
-	if (r)
-		free(line);
-	return r;
+	return hr__text_add(i, &i->result->clocks, &i->result->n_clocks, &i->clocks_room, SIZE_MAX,
+			    line);
 }
 
 static int clock_text(struct hr_import_stream *s, const struct hr__alignment *a)

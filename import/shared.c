@@ -65,19 +65,26 @@ __attribute__((format(printf, 2, 0))) static char *line_make(const struct hr_imp
 	return line;
 }
 
+int hr__text_add(struct hr_import *i, char ***list, size_t *n, size_t *room, size_t most,
+		 char *text)
+{
+	bool added;
+
+	pthread_mutex_lock(&i->lock);
+	added = text && *n < most && hr_array_reserve(*list, *n, *room);
+	if (added)
+		(*list)[(*n)++] = text;
+	pthread_mutex_unlock(&i->lock);
+	if (!added)
+		free(text);
+	return added ? 0 : -ENOMEM;
+}
+
 /* Takes over the line. NULL: none. */
 static void line_add(struct hr_import *i, char *line)
 {
-	struct hr_import_result *to = i->result;
-
-	pthread_mutex_lock(&i->lock);
-	if (line && to->n_problems < PROBLEMS_MOST &&
-	    hr_array_reserve(to->problems, to->n_problems, i->problems_room)) {
-		to->problems[to->n_problems++] = line;
-		line = NULL;
-	}
-	pthread_mutex_unlock(&i->lock);
-	free(line);
+	(void)hr__text_add(i, &i->result->problems, &i->result->n_problems, &i->problems_room,
+			   PROBLEMS_MOST, line);
 }
 
 void hr_import_problem(struct hr_import_file *f, const char *format, ...)

@@ -27,22 +27,6 @@ static uint64_t stream_instance(const struct hr_import_file *f, const char *node
 	return hr_fnv(h, &f->part, sizeof(f->part)) | 1;
 }
 
-static int stream_folder_note(struct hr_import_stream *s)
-{
-	struct hr_import *i = s->import;
-	char *folder = strdup(hr_writer_dir(s->writer));
-	bool room;
-
-	pthread_mutex_lock(&i->lock);
-	room = folder && hr_array_reserve(i->folders, i->n_folders, i->folders_room);
-	if (room)
-		i->folders[i->n_folders++] = folder;
-	pthread_mutex_unlock(&i->lock);
-	if (!room)
-		free(folder);
-	return room ? 0 : -ENOMEM;
-}
-
 /* The same content, in whatever file, gives the same number. Returns -errno if it is unreadable. */
 static int added_instance(const struct hr_import_file *f, uint64_t *ret)
 {
@@ -114,6 +98,7 @@ static int added_check(struct hr_import_stream *s)
 
 static int stream_begin(struct hr_import_stream *s)
 {
+	struct hr_import *i = s->import;
 	int r = hr_encoder_new(&s->encoder);
 
 	for (unsigned op = 0; op < HR_OP_MAX; op++)
@@ -130,7 +115,8 @@ static int stream_begin(struct hr_import_stream *s)
 	if (r)
 		return r;
 	s->batch->n = s->batch->n_tasks = 0;
-	return stream_folder_note(s);
+	return hr__text_add(i, &i->folders, &i->n_folders, &i->folders_room, SIZE_MAX,
+			    strdup(hr_writer_dir(s->writer)));
 }
 
 /* A name of a folder and of a column: printable characters, and short enough for a file name. */
