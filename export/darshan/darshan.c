@@ -108,7 +108,6 @@ static int name_write(struct hr__darshan *d, uint64_t id, const void *name, size
 
 static int names_write(struct hr__darshan *d)
 {
-	static const char *const maps[] = {"heatmap:POSIX", "heatmap:STDIO"};
 	int r = 0;
 
 	hr_darshan_region_start(&d->log);
@@ -118,9 +117,11 @@ static int names_write(struct hr__darshan *d)
 		if (n->used)
 			r = name_write(d, n->id, n->path, n->bytes);
 	}
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && r == 0; i++)
-		r = name_write(d, hr_darshan_id(maps[i], strlen(maps[i])), maps[i],
-			       strlen(maps[i]));
+	for (size_t i = 0; i < HR__DARSHAN_GROUPS && r == 0; i++) {
+		const char *name = hr__darshan_heat_names[i];
+
+		r = name_write(d, hr_darshan_id(name, strlen(name)), name, strlen(name));
+	}
 	return r == 0 ? hr_darshan_region_end(&d->log, &d->log.header.names) : r;
 }
 

@@ -10,6 +10,8 @@
 #include "common/array.h"
 #include "export/darshan/darshan_internal.h"
 
+const char *const hr__darshan_heat_names[] = {"heatmap:POSIX", "heatmap:STDIO"};
+
 static struct hr__darshan_heat_row *heat_row(struct hr__darshan_heat *h, int32_t rank,
 					     enum hr__darshan_group group)
 {
@@ -98,7 +100,6 @@ static int by_rank(const void *a, const void *b)
 
 int hr__darshan_heat_write(struct hr__darshan *d)
 {
-	static const char *const names[HR__DARSHAN_GROUPS] = {"heatmap:POSIX", "heatmap:STDIO"};
 	struct hr__darshan_heat *h = &d->heat;
 	int64_t bins;
 	int r = 0;
@@ -111,7 +112,7 @@ int hr__darshan_heat_write(struct hr__darshan *d)
 		qsort(h->rows, h->n, sizeof(struct hr__darshan_heat_row *), by_rank);
 	for (size_t i = 0; i < h->n && r == 0; i++) {
 		const struct hr__darshan_heat_row *row = h->rows[i];
-		const char *name = names[row->group];
+		const char *name = hr__darshan_heat_names[row->group];
 		struct hr_darshan_heat head = {.id = hr_darshan_id(name, strlen(name)),
 					       .rank = row->rank,
 					       .bin_s = (double)h->bin_ns / 1e9,

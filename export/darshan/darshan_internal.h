@@ -124,6 +124,8 @@ struct hr__darshan_heat_row {
 	int64_t bytes[HR__DARSHAN_WAYS][200];
 };
 
+extern const char *const hr__darshan_heat_names[HR__DARSHAN_GROUPS]; /* of their records */
+
 #define HR__DARSHAN_BINS	 200
 #define HR__DARSHAN_BIN_NS	 INT64_C(100000000)
 #define HR__DARSHAN_TIMES	 65536u

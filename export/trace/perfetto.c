@@ -43,7 +43,7 @@ enum {
 	TRACK_PARENT = 5,
 	TRACK_COUNTER = 8
 };
-enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
+enum { OWNER_PID = 1, PROCESS_NAME = 6, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { COUNTER_UNIT = 3 };
 enum {
 	EVENT_CATEGORY_ID = 3,
@@ -220,21 +220,16 @@ static void perfetto_begin(struct hr_trace_out *o, uint64_t boot_ns, uint64_t re
 
 /* ---- tracks ---- */
 
-static uint8_t *put_process(uint8_t *at, const struct hr_track *t, uint8_t *scratch)
+/* Describes the process or the thread that the track belongs to. */
+static uint8_t *put_owner(uint8_t *at, const struct hr_track *t, uint8_t *scratch)
 {
-	uint8_t *end = put_number(scratch, PROCESS_PID, (uint64_t)t->pid);
+	uint8_t *end = put_number(scratch, OWNER_PID, (uint64_t)t->pid);
 
-	end = put_name(end, PROCESS_NAME, t->name);
-	return put_bytes(at, TRACK_PROCESS, scratch, (size_t)(end - scratch));
-}
-
-static uint8_t *put_thread(uint8_t *at, const struct hr_track *t, uint8_t *scratch)
-{
-	uint8_t *end = put_number(scratch, THREAD_PID, (uint64_t)t->pid);
-
-	end = put_number(end, THREAD_TID, (uint64_t)t->tid);
-	end = put_name(end, THREAD_NAME, t->name);
-	return put_bytes(at, TRACK_THREAD, scratch, (size_t)(end - scratch));
+	if (!t->process)
+		end = put_number(end, THREAD_TID, (uint64_t)t->tid);
+	end = put_name(end, t->process ? PROCESS_NAME : THREAD_NAME, t->name);
+	return put_bytes(at, t->process ? TRACK_PROCESS : TRACK_THREAD, scratch,
+			 (size_t)(end - scratch));
 }
 
 static void perfetto_track(struct hr_trace_out *o, const struct hr_track *t)
@@ -250,10 +245,8 @@ static void perfetto_track(struct hr_trace_out *o, const struct hr_track *t)
 	at = put_number(track, TRACK_UUID, t->id);
 	if (t->parent != 0)
 		at = put_number(at, TRACK_PARENT, t->parent);
-	if (t->process)
-		at = put_process(at, t, scratch);
-	else if (t->tid != 0)
-		at = put_thread(at, t, scratch);
+	if (t->process || t->tid != 0)
+		at = put_owner(at, t, scratch);
 	else
 		at = put_name(at, TRACK_NAME, t->name);
 	if (t->values != HR_TRACK_SLICES) {

@@ -32,7 +32,6 @@ static int32_t main_pid(struct nsys *n, int64_t node)
 			 "id >> 48 = ?1 GROUP BY pid ORDER BY count(*) DESC, pid LIMIT 1",
 			 ids[i]);
 		st = hr__nsys_statement(n, sql);
-
 		if (st && node != NO_NODE)
 			sqlite3_bind_int64(st, 1, node);
 		if (st && sqlite3_step(st) == SQLITE_ROW)
