@@ -168,13 +168,14 @@ static int put_process(struct pfw_file *p, const struct hr_stream *s,
 	return 0;
 }
 
-static int put_note(struct pfw_file *p, const char *note)
+/* Writes a record of headrace itself. */
+static int put_own(struct pfw_file *p, const char *name, const char *value)
 {
-	int r = begin_metadata(p, "headrace", 0, "note", strlen("note"), strlen(note));
+	int r = begin_metadata(p, "headrace", 0, name, strlen(name), strlen(value));
 
 	if (r < 0)
 		return r;
-	put_key_text(p, ",\"value\":", note, strlen(note));
+	put_key_text(p, ",\"value\":", value, strlen(value));
 	end_line(p);
 	return 0;
 }
@@ -182,22 +183,10 @@ static int put_note(struct pfw_file *p, const char *note)
 static int put_damage(struct pfw_file *p)
 {
 	char *note = hr_export_damage(p->x);
-	int r = note != NULL ? put_note(p, note) : 0;
+	int r = note != NULL ? put_own(p, "note", note) : 0;
 
 	free(note);
 	return r;
-}
-
-/* Writes the format of this file: it has headrace's further arguments, and escaped texts. */
-static int put_version(struct pfw_file *p)
-{
-	int r = begin_metadata(p, "headrace", 0, "version", strlen("version"), 0);
-
-	if (r < 0)
-		return r;
-	hr_text_out_literal(&p->out, ",\"value\":\"1\"");
-	end_line(p);
-	return 0;
 }
 
 static int pfw_metadata(struct pfw_file *p, const struct hr_walk_stream *ws)
@@ -404,12 +393,13 @@ static int find_limits(struct pfw_file *p)
 static int pfw_notes(struct pfw_file *p)
 {
 	char *left_out = hr_gather_left_out(p->x, &p->limits, "");
-	int r = put_version(p);
+	/* Version 1 of the format of this file: further arguments, and escaped texts. */
+	int r = put_own(p, "version", "1");
 
 	for (size_t i = 0; i < p->x->n_notes && r == 0; i++)
-		r = put_note(p, p->x->notes[i]);
+		r = put_own(p, "note", p->x->notes[i]);
 	if (left_out != NULL && r == 0)
-		r = put_note(p, left_out);
+		r = put_own(p, "note", left_out);
 	free(left_out);
 	return r;
 }

@@ -141,6 +141,13 @@ static void job_place(struct darshan *d)
 	d->job_bytes = end > d->job_at ? end - d->job_at : UINT64_MAX - d->job_at;
 }
 
+/* Reports that the log cannot be imported. Returns 1. */
+static int log_reject(struct darshan *d, const char *why)
+{
+	hr_import_missing(d->f, HR_LOSS_IMPORT_FILE, 1, "%s", why);
+	return 1;
+}
+
 /* 0; 1: it cannot be imported, and the user got a line; -errno. */
 static int header_read(struct darshan *d)
 {
@@ -148,18 +155,14 @@ static int header_read(struct darshan *d)
 	bool is_old;
 	long n = hr_input_at(d->f->input, 0, &d->header, sizeof(d->header));
 
-	if (n < (long)sizeof(old)) {
-		if (n >= 0)
-			hr_import_problem(d->f, "the header is cut: not imported");
-		return n < 0 ? (int)n : 1;
-	}
-	if (!magic_fits(d->header.magic)) { /* the input is decompressed, the file is not */
-		hr_import_problem(d->f, "compressed as a whole: decompress it first");
-		return 1;
-	}
+	if (n < (long)sizeof(old))
+		return n < 0 ? (int)n : log_reject(d, "the header is cut: not imported");
+	if (!magic_fits(d->header.magic)) /* the input is decompressed, the file is not */
+		return log_reject(d, "compressed as a whole: decompress it first");
 	d->version = version_read(d->header.version);
 	if (!d->version) {
-		hr_import_problem(d->f, "version %.8s of a Darshan log is unknown: not imported",
+		hr_import_missing(d->f, HR_LOSS_IMPORT_FILE, 1,
+				  "version %.8s of a Darshan log is unknown: not imported",
 				  d->header.version);
 		return 1;
 	}
@@ -169,8 +172,7 @@ static int header_read(struct darshan *d)
 		memcpy(&old, &d->header, sizeof(old));
 		header_convert(d, &old);
 	} else if (n < (long)sizeof(d->header)) {
-		hr_import_problem(d->f, "the header is cut: not imported");
-		return 1;
+		return log_reject(d, "the header is cut: not imported");
 	}
 	if (d->swapped)
 		header_swap(&d->header);
@@ -182,7 +184,7 @@ static int header_read(struct darshan *d)
 	job_place(d);
 	if (d->header.compression != COMPRESSION_ZLIB &&
 	    d->header.compression != COMPRESSION_NONE) {
-		hr_import_problem(d->f,
+		hr_import_missing(d->f, HR_LOSS_IMPORT_FILE, 1,
 				  "compressed by %s, which headrace cannot read: "
 				  "convert it with darshan-convert LOG NEW-LOG",
 				  d->header.compression == COMPRESSION_BZIP2 ? "bzip2"
@@ -236,11 +238,9 @@ static int job_read(struct darshan *d)
 
 	hr__dlog_region(d, d->job_at, d->job_bytes);
 	n = hr_input_fill(d->source, buffer, HR_DARSHAN_JOB_BYTES);
-	if (n < (long)head) {
-		if (n >= 0)
-			hr_import_problem(d->f, "the record of the job is damaged: not imported");
-		return n < 0 ? (int)n : 1;
-	}
+	if (n < (long)head)
+		return n < 0 ? (int)n
+			     : log_reject(d, "the record of the job is damaged: not imported");
 	memcpy(w, buffer, words * 8);
 	hr__dlog_swap(d, w, words);
 	if (words == 5) { /* without nanoseconds */
@@ -251,10 +251,8 @@ static int job_read(struct darshan *d)
 		w[4] = 0;
 		w[5] = ranks;
 	}
-	if (w[1] < 0 || w[1] > START_MOST || w[2] < 0 || w[2] > 999999999) {
-		hr_import_problem(d->f, "the start of the job is impossible: not imported");
-		return 1;
-	}
+	if (w[1] < 0 || w[1] > START_MOST || w[2] < 0 || w[2] > 999999999)
+		return log_reject(d, "the start of the job is impossible: not imported");
 	d->start_ns = (uint64_t)w[1] * 1000000000 + (uint64_t)w[2];
 	d->end_ns = d->start_ns;
 	if (w[3] >= w[1] && w[3] <= START_MOST && w[4] >= 0 && w[4] <= 999999999)
@@ -363,8 +361,6 @@ static int darshan_read(struct hr_import_file *f)
 		r = modules_read(&d);
 	if (!r)
 		problems_report(&d);
-	else if (r > 0)
-		hr_import_lose(f, HR_LOSS_IMPORT_FILE, 1);
 	hr__dlog_done(&d);
 	return r > 0 ? 0 : r;
 }
