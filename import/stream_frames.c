@@ -70,8 +70,8 @@ int hr__istream_send_batch(struct hr_import_stream *s)
 	if (r || !b->n)
 		return r;
 	r = hr_batch_encode(s->encoder, b->events, b->n, b->tasks, b->n_tasks, &m);
-	if (!r)
-		r = hr__istream_send_body(s, EVENTS, events, &m, false); /* columns are compressed */
+	if (!r) /* the columns are compressed */
+		r = hr__istream_send_body(s, EVENTS, events, &m, false);
 	b->n = b->n_tasks = 0;
 	s->batch_number++;
 	return r;
