@@ -43,7 +43,8 @@ struct hr_import {
 	const char *job_id;
 	struct hr_import_file *files;
 	size_t n_files, files_room;
-	size_t next; /* the file that the next worker takes */
+	size_t next;	      /* the file that the next worker takes */
+	uint64_t largest_pid; /* of the surveys */
 
 	pthread_mutex_t lock; /* of everything below */
 	int error;	      /* of the first worker that failed */
@@ -51,7 +52,6 @@ struct hr_import {
 	struct hr_import_result *result;
 	size_t problems_room, clocks_room;
 	uint64_t losses[HR_LOSS_REASONS];
-	uint64_t facts[HR_IMPORT_FACTS];
 	struct hr__shared_names shared[HR_IMPORT_SHARED];
 	struct hr__import_job job;
 	const struct hr_reader *reader;	  /* of the file that was opened last */

@@ -93,13 +93,9 @@ const struct hr_import_file *hr_import_file_at(const struct hr_import_file *f, s
 size_t hr_import_files(const struct hr_import_file *f);
 uint32_t hr_import_ranks(const struct hr_import_file *f);
 
-/*
- * Numbers that readers agree on before files are read (in `survey`): the largest value that any
- * file has published for `what`. 0: none.
- */
-enum hr_import_fact { HR_IMPORT_LARGEST_PID, HR_IMPORT_FACTS };
-void hr_import_fact_raise(struct hr_import_file *f, enum hr_import_fact what, uint64_t value);
-uint64_t hr_import_fact(const struct hr_import_file *f, enum hr_import_fact what);
+/* The largest pid that any file has noted before files are read (in `survey`). 0: none. */
+void hr_import_pid_note(struct hr_import_file *f, uint64_t pid);
+uint64_t hr_import_largest_pid(const struct hr_import_file *f);
 
 /*
  * Names that all files share: texts by a number, for example a hash. If files publish different

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of an import share: names, facts, losses, messages. */
+/* What the files of an import share: names, losses, messages. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -36,19 +36,16 @@ uint32_t hr_import_ranks(const struct hr_import_file *f)
 	return f->import->options->ranks;
 }
 
-void hr_import_fact_raise(struct hr_import_file *f, enum hr_import_fact what, uint64_t value)
+/* One thread surveys all files before others read them. */
+void hr_import_pid_note(struct hr_import_file *f, uint64_t pid)
 {
-	struct hr_import *i = f->import;
-
-	pthread_mutex_lock(&i->lock);
-	if (value > i->facts[what])
-		i->facts[what] = value;
-	pthread_mutex_unlock(&i->lock);
+	if (pid > f->import->largest_pid)
+		f->import->largest_pid = pid;
 }
 
-uint64_t hr_import_fact(const struct hr_import_file *f, enum hr_import_fact what)
+uint64_t hr_import_largest_pid(const struct hr_import_file *f)
 {
-	return f->import->facts[what];
+	return f->import->largest_pid;
 }
 
 /* Returns a line for the user (malloc'ed). NULL: no memory. */

@@ -134,7 +134,7 @@ static void problems_report(struct pfw *p)
 /* Whether the pids of dialect A are ranks: it stores the process's id if the job does not use MPI. */
 static bool pids_are_ranks(const struct hr_import_file *f)
 {
-	uint64_t largest = hr_import_fact(f, HR_IMPORT_LARGEST_PID);
+	uint64_t largest = hr_import_largest_pid(f);
 
 	if (hr_import_ranks(f))
 		return largest < hr_import_ranks(f);

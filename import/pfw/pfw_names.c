@@ -92,7 +92,7 @@ static int survey_visit(void *context, const struct hr_pfw_line *l)
 
 	if (hr_pfw_has(l, HR_PFW_PID) && pid->type == HR_PFW_STRING && hr__pfw_int(pid, &number) &&
 	    number > 0)
-		hr_import_fact_raise(f, HR_IMPORT_LARGEST_PID, (uint64_t)number);
+		hr_import_pid_note(f, (uint64_t)number);
 	if ((!record_is(l, "HH") && !record_is(l, "SH")) || !hr__pfw_is_global(&l->v[HR_PFW_VALUE]))
 		return 0;
 	return hr_import_shared_add(f, record_is(l, "HH") ? HR_IMPORT_HOSTS : HR_IMPORT_TEXTS,
