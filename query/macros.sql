@@ -80,9 +80,10 @@ CREATE MACRO hr_unmarked(how) AS
 
 -- A note with a hint about the jobs without regions of a kind. what: their plural; how: what of headrace.h marks them
 CREATE MACRO hr_unrecorded(wanted, what, how) AS TABLE
-    SELECT format(E'no {} were recorded of job {}\nhint: {}', what, string_agg(DISTINCT job, ', ' ORDER BY job), hr_unmarked(how))
-    FROM jobs ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = wanted) USING (cluster, job, attempt)
-    HAVING count(*) > 0;
+    SELECT format(E'no {} were recorded of job {}\nhint: {}', what, names, hr_unmarked(how))
+    FROM (SELECT string_agg(DISTINCT job, ', ' ORDER BY job) AS names FROM jobs
+          ANTI JOIN (SELECT DISTINCT cluster, job, attempt FROM regions WHERE kind = wanted) USING (cluster, job, attempt))
+    WHERE names IS NOT NULL;
 
 -- A predicted duration with its limits, or only the limits if no single duration is predicted
 CREATE MACRO hr_prediction(predicted_ns, low_ns, high_ns) AS
