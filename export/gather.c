@@ -384,8 +384,8 @@ char *hr_gather_left_out(const struct hr_export *x, const struct hr_gather_limit
 	if (asprintf(&text,
 		     "left out because of the limit of size (--max-size): %s operations shorter "
 		     "than %s%s%s",
-		     hr_text_count(l->events_left_out).s, hr_text_duration(l->events_ns).s,
-		     regions, more) < 0)
+		     hr_text_count(l->events_left_out).s, hr_text_duration(l->events_ns).s, regions,
+		     more) < 0)
 		return NULL;
 	hr_sink_line(hr_asking_messages(x->asking), "note: %s", text);
 	return text;

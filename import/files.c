@@ -19,8 +19,7 @@ static int file_add(struct hr_import *i, char *path, bool found)
 		free(path);
 		return -ENOMEM;
 	}
-	i->files[i->n_files++] =
-	    (struct hr_import_file){.import = i, .path = path, .found = found};
+	i->files[i->n_files++] = (struct hr_import_file){.import = i, .path = path, .found = found};
 	return 0;
 }
 

@@ -314,9 +314,8 @@ int hr_window_more(struct hr_window *w)
 	w->used -= w->at;
 	w->at = 0;
 	if (w->used == w->room) {
-		char *more = w->room < HR_WINDOW_MOST
-				 ? realloc(w->p, 2 * w->room + HR_INPUT_SLACK)
-				 : NULL;
+		char *more =
+		    w->room < HR_WINDOW_MOST ? realloc(w->p, 2 * w->room + HR_INPUT_SLACK) : NULL;
 
 		if (!more)
 			return w->room < HR_WINDOW_MOST ? -ENOMEM : -E2BIG;

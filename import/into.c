@@ -59,8 +59,8 @@ static int step_visit(void *context, Headrace__Frame *frame)
 
 static bool process_trains(const struct hr_stream *s, const struct hr_process *p)
 {
-	return hr_stream_each_frame(s, HR_FRAME_BIT(REGIONS), step_visit,
-				    (void *)(uintptr_t)p->msg, NULL) == 1;
+	return hr_stream_each_frame(s, HR_FRAME_BIT(REGIONS), step_visit, (void *)(uintptr_t)p->msg,
+				    NULL) == 1;
 }
 
 /* How well a recorded process fits: 0: not at all. */

@@ -217,8 +217,8 @@ int hr_import_tally(struct hr_import_stream *s, uint32_t thread, const struct hr
 	s->moved_bytes += op.bytes;
 	s->failed = sums_check(s);
 	if (!s->failed)
-		s->failed = hr__istream_lose(s, HR_LOSS_IMPORT_SUMS, t->op, t->count, t->bytes,
-					     t->dur_ns);
+		s->failed =
+		    hr__istream_lose(s, HR_LOSS_IMPORT_SUMS, t->op, t->count, t->bytes, t->dur_ns);
 	return s->failed;
 }
 

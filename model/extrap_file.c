@@ -54,9 +54,8 @@ int hr__extrap_fail_word(const struct hr__extrap_input *in, const char *before, 
 			 size_t n, const char *after)
 {
 	char *text = strndup(word, n);
-	int r = text != NULL
-		    ? hr__extrap_fail(in, "%s %s%s", before, hr_near_quoted(text).s, after)
-		    : -ENOMEM;
+	int r = text != NULL ? hr__extrap_fail(in, "%s %s%s", before, hr_near_quoted(text).s, after)
+			     : -ENOMEM;
 
 	free(text);
 	return r;

@@ -358,8 +358,7 @@ static int put_operation(struct hr__nsys *n, const struct hr_columns *c, uint32_
 static int nsys_operation(struct hr__nsys *n, const struct hr_columns *c, uint32_t i,
 			  const struct nsys_thread *thread)
 {
-	int64_t start_ns = file_ns(n, c->start_ns[i]),
-		end_ns = start_ns + (int64_t)c->dur_ns[i];
+	int64_t start_ns = file_ns(n, c->start_ns[i]), end_ns = start_ns + (int64_t)c->dur_ns[i];
 	int64_t row[9] = {start_ns, end_ns, HR_NSYS_CLASS_OSRT, thread->id, ++n->operations};
 	int r = take_op_name(n, c->op[i], hr_op_info(c->op[i]), &row[5]);
 

@@ -124,8 +124,8 @@ static void write_note(struct hr_trace *t, const char *text)
 void hr_trace_notes(struct hr_trace *t)
 {
 	char *damage = hr_export_damage(t->x);
-	char *left_out = hr_gather_left_out(t->x, &t->limits,
-					    "; the counters include the operations");
+	char *left_out =
+	    hr_gather_left_out(t->x, &t->limits, "; the counters include the operations");
 
 	for (size_t i = 0; i < t->x->n_notes; i++)
 		write_note(t, t->x->notes[i]);

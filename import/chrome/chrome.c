@@ -208,8 +208,7 @@ static int value_read(struct hr_window *b, struct hr_json_part *ret)
 }
 
 /* Reads a member of the file's object, after its key and colon. 1; 0: cut; or a fatal error. */
-static int member_read(struct chrome_trace *c, struct hr_window *b, const char *name,
-		       size_t bytes)
+static int member_read(struct chrome_trace *c, struct hr_window *b, const char *name, size_t bytes)
 {
 	const struct hr_json_part key = {.p = name, .n = bytes, .type = HR_JSON_STRING};
 	struct hr_json_part value;

@@ -40,9 +40,9 @@ struct chrome_opens {
 struct chrome_trace {
 	struct hr_import_file *f;
 	struct hr_import_stream *s; /* NULL: no event needed it yet */
-	bool own;	  /* `headrace export` wrote the file */
-	bool torch;	  /* torch's profiler wrote it */
-	int64_t clock_ns; /* wall clock minus the time of the trace */
+	bool own;		    /* `headrace export` wrote the file */
+	bool torch;		    /* torch's profiler wrote it */
+	int64_t clock_ns;	    /* wall clock minus the time of the trace */
 	bool clock_known;
 	int32_t rank;
 	uint32_t world_size;

@@ -93,10 +93,10 @@ static void header_convert(struct darshan *d, const struct old_header *old)
 	struct hr_darshan_header *h = &d->header;
 
 	/* A number of 32 bits becomes the lower half of one of 64 bits. */
-	*h = (struct hr_darshan_header){
-	    .compression = old->compression,
-	    .partial = d->swapped ? (uint64_t)old->partial << 32 : old->partial,
-	    .names = old->names};
+	*h = (struct hr_darshan_header){.compression = old->compression,
+					.partial = d->swapped ? (uint64_t)old->partial << 32
+							      : old->partial,
+					.names = old->names};
 	memcpy(h->modules, old->modules, sizeof(old->modules));
 	memcpy(h->versions, old->versions, sizeof(old->versions));
 }
@@ -303,10 +303,10 @@ static void problems_report(struct darshan *d)
 				     "advise against using them");
 	hr_import_missing(f, HR_LOSS_IMPORT_NOTED, d->n_bad,
 			  "%" PRIu64 " records or segments have impossible values", d->n_bad);
-	hr_import_missing(
-	    f, HR_LOSS_IMPORT_NOTED, d->n_mixed,
-	    "%" PRIu64 " records mix POSIX and STDIO counters, as old logs do: not imported",
-	    d->n_mixed);
+	hr_import_missing(f, HR_LOSS_IMPORT_NOTED, d->n_mixed,
+			  "%" PRIu64
+			  " records mix POSIX and STDIO counters, as old logs do: not imported",
+			  d->n_mixed);
 	hr_import_lose(f, HR_LOSS_IMPORT_NAMES, d->n_nameless);
 	if (d->hosts_left_out)
 		hr_import_problem(f, "too many nodes: the last ones have no name");

@@ -14,8 +14,8 @@ enum nsys_buffer { NSYS_NAME, NSYS_CATEGORY, NSYS_ARGS, NSYS_PATH, NSYS_BUFFERS 
 
 /* A node, and its stream. A file that names no node has one without a name. */
 struct nsys_node {
-	char *name;	/* NULL: unknown */
-	int64_t number; /* the upper 16 bits of its global ids */
+	char *name;		    /* NULL: unknown */
+	int64_t number;		    /* the upper 16 bits of its global ids */
 	struct hr_import_stream *s; /* NULL: not open yet */
 };
 

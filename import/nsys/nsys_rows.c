@@ -278,7 +278,7 @@ static int ranges_row(struct nsys *n, sqlite3_stmt *row)
 {
 	int64_t type = sqlite3_column_int64(row, 2), tid = sqlite3_column_int64(row, 4);
 	struct hr_import_region g = hr_import_region_none(
-	    type == EVENT_MARK						      ? HR_REGION_MARK
+	    type == EVENT_MARK					      ? HR_REGION_MARK
 	    : type == EVENT_START_END || type == EVENT_TEXT_START_END ? HR_REGION_SPAN
 								      : HR_REGION_RANGE);
 	uint32_t thread;
@@ -353,11 +353,11 @@ static int kernels_row(struct nsys *n, sqlite3_stmt *row)
 	return gpu_add(n, row, "kernel", name, more);
 }
 
-const struct nsys_table hr__nsys_kernels = {
-    .name = "CUPTI_ACTIVITY_KIND_KERNEL",
-    .columns = {GPU_COLUMNS, "demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX",
-		"blockY", "blockZ"},
-    .row = kernels_row};
+const struct nsys_table hr__nsys_kernels = {.name = "CUPTI_ACTIVITY_KIND_KERNEL",
+					    .columns = {GPU_COLUMNS, "demangledName", "shortName",
+							"gridX", "gridY", "gridZ", "blockX",
+							"blockY", "blockZ"},
+					    .row = kernels_row};
 
 static int memcpys_row(struct nsys *n, sqlite3_stmt *row)
 {
@@ -383,9 +383,8 @@ static int memsets_row(struct nsys *n, sqlite3_stmt *row)
 	return gpu_add(n, row, "gpu_memset", literal("Memset"), more);
 }
 
-const struct nsys_table hr__nsys_memsets = {.name = "CUPTI_ACTIVITY_KIND_MEMSET",
-					    .columns = {GPU_COLUMNS, "bytes"},
-					    .row = memsets_row};
+const struct nsys_table hr__nsys_memsets = {
+    .name = "CUPTI_ACTIVITY_KIND_MEMSET", .columns = {GPU_COLUMNS, "bytes"}, .row = memsets_row};
 
 /* A launch of a graph, whose kernels nsys does not record unless --cuda-graph-trace=node. */
 static int graphs_row(struct nsys *n, sqlite3_stmt *row)

@@ -191,8 +191,8 @@ static bool text_ends(const char *p, size_t n, const char *with)
 static uint32_t region_kind(const struct hr_pfw_value *cat, const struct hr_pfw_value *name)
 {
 	if (cat->n > strlen(OWN_CAT) && memcmp(cat->p, OWN_CAT, strlen(OWN_CAT)) == 0) {
-		uint32_t kind = hr_region_kind_by_name(cat->p + strlen(OWN_CAT),
-						       cat->n - strlen(OWN_CAT));
+		uint32_t kind =
+		    hr_region_kind_by_name(cat->p + strlen(OWN_CAT), cat->n - strlen(OWN_CAT));
 
 		return kind ? kind : HR_REGION_RANGE;
 	}
@@ -242,8 +242,8 @@ static int region_add(struct pfw *p, struct pfw_node *n, bool is_sum, uint64_t s
 	int64_t step = hr__pfw_arg(p, HR_PFW_STEP, -1), epoch = hr__pfw_arg(p, HR_PFW_EPOCH, -1);
 	int64_t count = p->own ? hr__pfw_arg(p, HR_PFW_REGION_COUNT, 1) : 1;
 	uint32_t thread = hr__pfw_thread(p, n, start_ns);
-	struct hr_import_region g = hr_import_region_none(
-	    region_kind(&p->line.v[HR_PFW_CAT], &p->line.v[HR_PFW_NAME]));
+	struct hr_import_region g =
+	    hr_import_region_none(region_kind(&p->line.v[HR_PFW_CAT], &p->line.v[HR_PFW_NAME]));
 	struct event_sum sum = event_sum(p);
 	struct hr_arena a = {0};
 	int r = region_texts(p, &a, &g);

@@ -338,18 +338,18 @@ static void options_report(struct strace *p)
 		hr_import_problem(f, "no paths of descriptors: headrace takes them from the calls "
 				     "that opened them; the option -y of strace stores them");
 	if (!p->n_fds_shown) /* with -y: they are not open */
-		hr_import_missing(
-		    f, HR_LOSS_IMPORT_NOTED, p->n_unknown_fds,
-		    "%" PRIu64 " calls use descriptors without a known file: not imported",
-		    p->n_unknown_fds);
+		hr_import_missing(f, HR_LOSS_IMPORT_NOTED, p->n_unknown_fds,
+				  "%" PRIu64
+				  " calls use descriptors without a known file: not imported",
+				  p->n_unknown_fds);
 	hr_import_missing(f, HR_LOSS_IMPORT_NOTED, unseen,
 			  "%" PRIu64 " child processes or threads are not in the trace: they need "
 			  "the option -f of strace",
 			  unseen);
-	hr_import_missing(
-	    f, HR_LOSS_IMPORT_NOTED, p->n_submits,
-	    "%" PRIu64 " calls submit I/O by io_uring or libaio, which strace does not show",
-	    p->n_submits);
+	hr_import_missing(f, HR_LOSS_IMPORT_NOTED, p->n_submits,
+			  "%" PRIu64
+			  " calls submit I/O by io_uring or libaio, which strace does not show",
+			  p->n_submits);
 }
 
 static void problems_report(struct strace *p)

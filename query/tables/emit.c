@@ -135,7 +135,7 @@ static inline bool errno_unknown(int64_t ret)
 		__VA_ARGS__                                                                        \
                                                                                                    \
 		    (void)                                                                         \
-		    c;                                                                             \
+		c;                                                                                 \
 		(void)st;                                                                          \
 		for (uint32_t k = 0; k < n; k++) {                                                 \
 			const uint32_t i = rows[k];                                                \

@@ -242,14 +242,10 @@ static void test_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_plain),
-	    cmocka_unit_test(test_byte_order_mark),
-	    cmocka_unit_test(test_members),
-	    cmocka_unit_test(test_many_small_members),
-	    cmocka_unit_test(test_cut),
-	    cmocka_unit_test(test_parts),
-	    cmocka_unit_test(test_not_files),
-	    cmocka_unit_test(test_no_descriptor_is_left),
+	    cmocka_unit_test(test_plain),     cmocka_unit_test(test_byte_order_mark),
+	    cmocka_unit_test(test_members),   cmocka_unit_test(test_many_small_members),
+	    cmocka_unit_test(test_cut),	      cmocka_unit_test(test_parts),
+	    cmocka_unit_test(test_not_files), cmocka_unit_test(test_no_descriptor_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
