@@ -234,7 +234,7 @@ static int drop_segment(struct hr_writer *w, const struct hr_source *source)
  * Scans a segment without footer, and cuts its tail. The segment becomes the open one. If it is
  * damaged before the tail, it stays unchanged, and a new segment follows.
  */
-static int recover_segment(struct hr_writer *w, const struct hr_source *source, bool sound_header,
+static int recover_segment(struct hr_writer *w, struct hr_source *source, bool sound_header,
 			   uint64_t *cut_bytes)
 {
 	struct hr_segment_places scan = {0};
@@ -255,7 +255,8 @@ static int recover_segment(struct hr_writer *w, const struct hr_source *source, 
 		return drop_segment(w, source);
 	if (end < source->bytes && ftruncate(source->fd, (off_t)end) < 0)
 		return -errno;
-	w->fd = source->fd;
+	w->fd = source->fd; /* the writer closes it from now on */
+	source->fd = -1;
 	w->offset = end;
 	w->other_bytes -= source->bytes;
 	w->unsynced = w->number;
@@ -287,7 +288,7 @@ static int open_segment(struct hr_writer *w, uint64_t *cut_bytes)
 	}
 	if (r == -ENODATA || r == -EBADMSG)
 		r = recover_segment(w, &source, sound_header, cut_bytes);
-	if (w->fd != source.fd)
+	if (source.fd >= 0)
 		close(source.fd);
 	return r;
 }

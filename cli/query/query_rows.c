@@ -117,6 +117,8 @@ int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_
 	}
 	if (answer != NULL)
 		fclose(answer);
+	else if (fd >= 0)
+		close(fd);
 	if (err == -EINVAL)
 		hr_report("%s: the answer of the query is damaged", command);
 	else if (err < 0)

@@ -95,6 +95,7 @@ def _slow():
     }
     made = {name: PYFUNCTYPE(*of)(getattr(table, name)) for names, of in types.items() for name in names.split()}
     begin, end, waited = made["begin"], made["end"], made.pop("waited")
+    Waits = c_uint64 * 3
 
     class Name(Structure):
         _fields_ = [
@@ -107,7 +108,7 @@ def _slow():
         ]
 
     def read_waits():
-        room = (c_uint64 * 3)()
+        room = Waits()
         waited(room)
         return tuple(room)
 

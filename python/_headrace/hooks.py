@@ -14,8 +14,9 @@ left = set()  # the modules that were not marked yet; the finder shares this set
 
 def start(marks):
     """Call it at the first import, with MARKS of startup/sitecustomize.py."""
+    global MARKS
     if not MARKS:
-        MARKS.update(marks)
+        MARKS = marks  # not a copy: functions.py adds a module
         if present:
             left.update(marks)
             __import__("atexit").register(at_exit)
