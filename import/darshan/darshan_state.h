@@ -40,7 +40,7 @@ struct darshan {
 	bool swapped;			 /* the log has the other byte order */
 	uint64_t job_at, job_bytes;
 	struct hr_input *source; /* of a region */
-	bool cut;		 /* a module has other data than its size says */
+	bool cut;		 /* the size of a module does not match its data */
 
 	uint64_t start_ns, end_ns;
 	int64_t n_ranks;
