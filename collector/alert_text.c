@@ -29,16 +29,12 @@ static struct stamp stamp_of(uint64_t real_ns, const char *format)
 	return t;
 }
 
-/*
- * Closes a stream of open_memstream, and returns its text without control bytes. NULL: no memory.
- */
+/* Closes a stream of open_memstream. Returns its text without control bytes. NULL: no memory. */
 static char *finish_line(FILE *out, char **text)
 {
-	char *line = NULL;
+	char *raw = out ? hr_text_close(out, text) : NULL, *line = raw ? hr_text_line(raw) : NULL;
 
-	if (out && fclose(out) == 0)
-		line = hr_text_line(*text);
-	free(*text);
+	free(raw);
 	return line;
 }
 
@@ -182,28 +178,12 @@ static void put_over(FILE *out, const struct hr_alert_view *v)
 		fputs("; the silent nodes send again, or have disconnected", out);
 }
 
-static void put_firing(FILE *out, const struct hr_alert_view *v)
-{
-	switch (v->alert->rule.kind) {
-	case HR_ALERT_WAITING:
-		put_waiting(out, v->alert, v->job);
-		break;
-	case HR_ALERT_METADATA:
-		put_metadata(out, v->alert, v->job);
-		break;
-	case HR_ALERT_STUCK:
-		put_stuck(out, v->alert, v->job);
-		break;
-	case HR_ALERT_SILENT:
-		put_silence(out, v->alert, v->job);
-		break;
-	case HR_ALERT_CHECKPOINT:
-		put_checkpoint(out, v->alert, v->job);
-		break;
-	default:
-		break;
-	}
-}
+static void (*const put_firing[HR_ALERT_N_KINDS])(FILE *out, const struct hr_alert *x,
+						  const Headrace__FleetJob *j) = {
+    [HR_ALERT_WAITING] = put_waiting,	    [HR_ALERT_METADATA] = put_metadata,
+    [HR_ALERT_STUCK] = put_stuck,	    [HR_ALERT_SILENT] = put_silence,
+    [HR_ALERT_CHECKPOINT] = put_checkpoint,
+};
 
 char *hr_alert_sentence(const struct hr_alert_view *v)
 {
@@ -215,7 +195,7 @@ char *hr_alert_sentence(const struct hr_alert_view *v)
 		if (v->alert->state == HR_ALERT_OVER || !v->job)
 			put_over(out, v);
 		else
-			put_firing(out, v);
+			put_firing[v->alert->rule.kind](out, v->alert, v->job);
 		if (v->alert->state != HR_ALERT_OVER)
 			fprintf(out, ". Next: %s", next ? next : "");
 	}
@@ -230,15 +210,17 @@ char *hr_alert_sentence(const struct hr_alert_view *v)
 
 char *hr_alert_next(const struct hr_alert_view *v)
 {
+	static const char *const queries[HR_ALERT_N_KINDS] = {
+	    [HR_ALERT_WAITING] = "input-wait",
+	    [HR_ALERT_SILENT] = "nodes",
+	    [HR_ALERT_CHECKPOINT] = "checkpoints",
+	};
+	const char *query = queries[v->alert->rule.kind];
 	char *job = hr_text_quote(v->alert->job), *text = NULL, *line;
 	int n = -1;
 
-	if (job && v->alert->rule.kind == HR_ALERT_WAITING)
-		n = asprintf(&text, "headrace query %s --job %s input-wait", v->address, job);
-	else if (job && v->alert->rule.kind == HR_ALERT_SILENT)
-		n = asprintf(&text, "headrace query %s --job %s nodes", v->address, job);
-	else if (job && v->alert->rule.kind == HR_ALERT_CHECKPOINT)
-		n = asprintf(&text, "headrace query %s --job %s checkpoints", v->address, job);
+	if (job && query)
+		n = asprintf(&text, "headrace query %s --job %s %s", v->address, job, query);
 	else if (job)
 		n = asprintf(&text, "headrace top %s %s", v->address, job);
 	free(job);
@@ -250,20 +232,6 @@ char *hr_alert_next(const struct hr_alert_view *v)
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
-
-/* A text of another machine: escaped as a path is, because it may not be UTF-8. */
-static void put_key(struct hr_json *j, const char *key, const char *text)
-{
-	hr_json_path(j, key, text, strlen(text));
-}
-
-static void put_time(struct hr_json *j, const char *key, uint64_t real_ns)
-{
-	if (real_ns > 0)
-		hr_json_uint(j, key, real_ns);
-	else
-		hr_json_null(j, key);
-}
 
 static void write_object(struct hr_json *j, const struct hr_alert_view *v, const char *sentence,
 			 const char *next)
@@ -281,15 +249,15 @@ static void write_object(struct hr_json *j, const struct hr_alert_view *v, const
 	hr_json_string(j, "kind", hr_alert_kind_name(x->rule.kind));
 	hr_json_double(j, "value", x->value);
 	hr_json_double(j, "limit", x->rule.limit);
-	put_time(j, "since_real_ns", x->since_real_ns);
-	put_time(j, "fired_real_ns", x->fired_real_ns);
-	put_time(j, "resolved_real_ns", x->over_real_ns);
-	put_key(j, "cluster", x->cluster);
-	put_key(j, "job", x->job);
+	hr_json_uint_if(j, "since_real_ns", x->since_real_ns > 0, x->since_real_ns);
+	hr_json_uint_if(j, "fired_real_ns", x->fired_real_ns > 0, x->fired_real_ns);
+	hr_json_uint_if(j, "resolved_real_ns", x->over_real_ns > 0, x->over_real_ns);
+	hr_json_escaped(j, "cluster", x->cluster);
+	hr_json_escaped(j, "job", x->job);
 	hr_json_uint(j, "attempt", x->attempt);
-	put_key(j, "name", x->name);
+	hr_json_escaped(j, "name", x->name);
 	hr_json_uint(j, "uid", x->uid);
-	put_key(j, "user", x->user);
+	hr_json_escaped(j, "user", x->user);
 	if (v->job)
 		hr_fleet_json_job(j, "now", v->job);
 	else
@@ -301,7 +269,7 @@ static void write_object(struct hr_json *j, const struct hr_alert_view *v, const
 static void put_label(struct hr_json *j, const char *key, const char *text)
 {
 	if (hr_text_given(text))
-		put_key(j, key, text);
+		hr_json_escaped(j, key, text);
 }
 
 static void put_labels(struct hr_json *j, const struct hr_alert *x)
@@ -387,10 +355,7 @@ char *hr_alert_json(const struct hr_alert_view *v, bool manager)
 			write_for_manager(&j, v, sentence, next);
 		else
 			write_object(&j, v, sentence, next);
-		if (fclose(out) != 0) {
-			free(text);
-			text = NULL;
-		}
+		text = hr_text_close(out, &text);
 	}
 	free(sentence);
 	free(next);

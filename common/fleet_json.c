@@ -2,8 +2,6 @@
 /* Scripts rely on the keys, which docs/fleet.md documents. */
 #include "common/fleet_json.h"
 
-#include <string.h>
-
 static void put_rate(struct hr_json *j, const Headrace__FleetRate *r)
 {
 	static const Headrace__FleetRate none;
@@ -17,20 +15,14 @@ static void put_rate(struct hr_json *j, const Headrace__FleetRate *r)
 	hr_json_double(j, "in_io", r->in_io);
 }
 
-/* A text of another machine: escaped as a path is, because it may not be UTF-8. */
-static void put_text(struct hr_json *j, const char *key, const char *text)
-{
-	hr_json_path(j, key, text, strlen(text));
-}
-
 static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mounts, bool jobs)
 {
 	for (size_t i = 0; hr_json_row(j, "mounts", i, n); i++) {
 		hr_json_path(j, "mount", mounts[i]->path.data, mounts[i]->path.len);
-		put_text(j, "fs_type", mounts[i]->fs_type);
+		hr_json_escaped(j, "fs_type", mounts[i]->fs_type);
 		put_rate(j, mounts[i]->rate);
 		if (jobs) {
-			put_text(j, "job", mounts[i]->job);
+			hr_json_escaped(j, "job", mounts[i]->job);
 			hr_json_double(j, "job_share", mounts[i]->share);
 		}
 	}
@@ -40,7 +32,7 @@ static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 {
 	if (!hr_json_object_if(j, "busiest_rank", r != NULL))
 		return;
-	put_text(j, "node", r->node);
+	hr_json_escaped(j, "node", r->node);
 	hr_json_plus1(j, "rank", r->rank_plus1);
 	put_rate(j, r->rate);
 	hr_json_end(j);
@@ -50,7 +42,7 @@ static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
 {
 	if (!hr_json_object_if(j, "busiest_folder", f != NULL))
 		return;
-	put_text(j, "node", f->node);
+	hr_json_escaped(j, "node", f->node);
 	hr_json_path(j, "path", f->path.data, f->path.len);
 	hr_json_double(j, "share", f->share);
 	hr_json_end(j);
@@ -59,12 +51,12 @@ static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
 static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 {
 	hr_json_object(j, NULL);
-	put_text(j, "node", s->node);
+	hr_json_escaped(j, "node", s->node);
 	hr_json_plus1(j, "rank", s->op->rank_plus1);
 	hr_json_plus1(j, "worker", s->op->worker_plus1);
 	hr_json_uint(j, "pid", s->op->pid);
 	hr_json_uint(j, "tid", s->op->tid);
-	put_text(j, "op", s->op->op);
+	hr_json_escaped(j, "op", s->op->op);
 	if (s->op->path.len > 0)
 		hr_json_path(j, "path", s->op->path.data, s->op->path.len);
 	else
@@ -77,7 +69,7 @@ static void put_save(struct hr_json *j, const Headrace__FleetSave *s)
 {
 	if (!hr_json_object_if(j, "checkpoint", s != NULL))
 		return;
-	put_text(j, "node", s->node);
+	hr_json_escaped(j, "node", s->node);
 	hr_json_plus1(j, "rank", s->rank_plus1);
 	hr_json_uint(j, "dur_ns", s->dur_ns);
 	hr_json_uint_if(j, "usual_ns", s->usual_ns > 0, s->usual_ns);
@@ -87,18 +79,15 @@ static void put_save(struct hr_json *j, const Headrace__FleetSave *s)
 void hr_fleet_json_job(struct hr_json *j, const char *key, const Headrace__FleetJob *m)
 {
 	hr_json_object(j, key);
-	put_text(j, "cluster", m->cluster);
-	put_text(j, "job", m->job);
+	hr_json_escaped(j, "cluster", m->cluster);
+	hr_json_escaped(j, "job", m->job);
 	hr_json_uint(j, "attempt", m->attempt);
-	put_text(j, "name", m->name);
+	hr_json_escaped(j, "name", m->name);
 	hr_json_uint(j, "uid", m->uid);
-	put_text(j, "user", m->user);
+	hr_json_escaped(j, "user", m->user);
 	hr_json_uint(j, "nodes", m->nodes);
 	hr_json_uint(j, "silent_nodes", m->silent_nodes);
-	if (m->silent_nodes > 0)
-		put_text(j, "silent_node", m->silent_node);
-	else
-		hr_json_null(j, "silent_node");
+	hr_json_escaped(j, "silent_node", m->silent_nodes > 0 ? m->silent_node : NULL);
 	hr_json_uint(j, "silent_ms", m->silent_ms);
 	hr_json_uint(j, "processes", m->processes);
 	hr_json_uint(j, "ranks", m->ranks);
@@ -127,7 +116,7 @@ void hr_fleet_json(FILE *out, const Headrace__Fleet *fleet)
 	hr_json_init(&j, out);
 	j.line = true;
 	hr_json_document(&j, "headrace-fleet/1");
-	put_text(&j, "software", fleet->software);
+	hr_json_escaped(&j, "software", fleet->software);
 	hr_json_uint(&j, "real_ns", fleet->real_ns);
 	hr_json_uint(&j, "connected_nodes", fleet->nodes);
 	hr_json_uint(&j, "connected_streams", fleet->streams);

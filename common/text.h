@@ -153,6 +153,8 @@ bool hr_json_row(struct hr_json *j, const char *key, size_t i, size_t n);
 bool hr_json_object_if(struct hr_json *j, const char *key, bool known);
 void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL becomes null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);
+/* Writes a text of another machine: escaped as a path, because it may not be UTF-8. NULL: null. */
+void hr_json_escaped(struct hr_json *j, const char *key, const char *text);
 void hr_json_uint(struct hr_json *j, const char *key, uint64_t value);
 /* Writes null if the value is not known. */
 void hr_json_uint_if(struct hr_json *j, const char *key, bool known, uint64_t value);

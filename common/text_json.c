@@ -127,6 +127,14 @@ void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n
 	free(text);
 }
 
+void hr_json_escaped(struct hr_json *j, const char *key, const char *text)
+{
+	if (text != NULL)
+		hr_json_path(j, key, text, strlen(text));
+	else
+		hr_json_null(j, key);
+}
+
 void hr_json_uint(struct hr_json *j, const char *key, uint64_t value)
 {
 	begin_value(j, key);
