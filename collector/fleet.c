@@ -47,9 +47,9 @@ void hr_fleet_remove(struct hr_fleet_stream *s)
 
 /* ---- one Now --------------------------------------------------------------------------------- */
 
-static struct hr__rate rate_of(const Headrace__NowSum *s, double seconds)
+static Headrace__FleetRate rate_of(const Headrace__NowSum *s, double seconds)
 {
-	struct hr__rate r = {0};
+	Headrace__FleetRate r = {0};
 
 	if (!s)
 		return r;
@@ -96,7 +96,7 @@ static void take_ranks(struct hr__fleet_now *to, const Headrace__Now *from, doub
 
 	for (size_t i = 0; i < from->n_ranks && i < HR_NOW_RANKS; i++) {
 		const Headrace__NowRank *rank = from->ranks[i];
-		struct hr__rate rate = rate_of(rank->sum, seconds);
+		Headrace__FleetRate rate = rate_of(rank->sum, seconds);
 		double wait = (double)rank->wait_ns / SECOND_NS / seconds;
 
 		hr__rate_add(&to->rate, &rate);

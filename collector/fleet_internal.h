@@ -9,14 +9,10 @@
 
 #define HR__FLEET_TEXT 256u /* bytes of a name; a longer one is cut */
 
-struct hr__rate { /* per second, as FleetRate */
-	double metadata, reads, writes, bytes_read, bytes_written, in_io;
-};
-
 struct hr__fleet_mount {
 	ProtobufCBinaryData path;
 	char *fs_type;
-	struct hr__rate rate;
+	Headrace__FleetRate rate;
 };
 
 struct hr__fleet_folder {
@@ -33,9 +29,9 @@ struct hr__fleet_now {
 	uint32_t processes, ranks, loops;
 	double waiting, steps;
 	uint64_t lost;
-	struct hr__rate rate;
+	Headrace__FleetRate rate;
 	uint32_t rank_plus1; /* with the most operations */
-	struct hr__rate rank_rate;
+	Headrace__FleetRate rank_rate;
 	struct hr__fleet_mount mounts[HR_NOW_MOUNTS];
 	struct hr__fleet_folder folders[HR_NOW_FOLDERS];
 	Headrace__NowStuck *stuck; /* at most HR_NOW_STUCK, in `memory` */
@@ -64,12 +60,12 @@ struct hr_fleet_stream {
 	struct hr__fleet_saves saves;
 };
 
-static inline double hr__rate_ops(const struct hr__rate *r)
+static inline double hr__rate_ops(const Headrace__FleetRate *r)
 {
 	return r->metadata + r->reads + r->writes;
 }
 
-static inline void hr__rate_add(struct hr__rate *to, const struct hr__rate *r)
+static inline void hr__rate_add(Headrace__FleetRate *to, const Headrace__FleetRate *r)
 {
 	to->metadata += r->metadata;
 	to->reads += r->reads;

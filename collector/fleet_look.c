@@ -9,11 +9,12 @@
 #include "common/array.h"
 #include "common/fnv.h"
 #include "common/map64.h"
+#include "common/order.h"
 #include "common/rows.h"
 
 struct fleet_mount {
 	const struct hr__fleet_mount *names; /* of a stream; its rate is not used */
-	struct hr__rate rate;
+	Headrace__FleetRate rate;
 	/* in sums over all jobs: the job with the most operations, and how many */
 	const char *job;
 	double most;
@@ -31,27 +32,18 @@ struct fleet_folder {
 	double ops, most; /* most: operations of the node */
 };
 
-struct fleet_stuck {
-	const char *node;
-	const Headrace__NowStuck *op;
-};
-
 struct fleet_job {
 	const struct hr_fleet_stream *stream; /* one of them, for names */
-	uint32_t silent, processes, ranks, loops;
-	uint64_t silent_ms; /* of the node in `silent_node` */
-	const char *silent_node;
-	struct hr_map64 nodes; /* hashes of their names */
-	double waiting, steps;
-	uint64_t lost;
-	struct hr__rate rate;
+	Headrace__FleetJob sums;	      /* its numbers; put_job adds the rest */
+	struct hr_map64 nodes;		      /* hashes of their names */
+	Headrace__FleetRate rate;
 	const struct hr_fleet_stream *saver;   /* has the slowest checkpoint */
 	uint64_t saver_usual_ns;	       /* of its earlier ones; 0: unknown */
 	const struct hr_fleet_stream *busiest; /* has the rank with the most operations */
 	struct fleet_mounts mounts;
 	struct fleet_folder *folders;
 	size_t n_folders, folders_room;
-	struct fleet_stuck *stuck;
+	Headrace__FleetStuck *stuck;
 	size_t n_stuck, stuck_room;
 };
 
@@ -60,10 +52,7 @@ struct fleet_sums {
 	size_t n, room;
 	struct hr_map64 by_name;
 	struct fleet_mounts mounts;
-	struct hr__rate rate;
-	uint32_t loops;
-	uint32_t stuck;
-	double waiting;
+	Headrace__FleetRate rate;
 };
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -112,6 +101,7 @@ static struct fleet_job *job_of(struct fleet_sums *l, const struct hr_fleet_stre
 	    hr_map64_set(&l->by_name, hash, (uint32_t)l->n))
 		return NULL;
 	l->jobs[l->n] = (struct fleet_job){.stream = s};
+	headrace__fleet_job__init(&l->jobs[l->n].sums);
 	return &l->jobs[l->n++];
 }
 
@@ -149,28 +139,26 @@ static int add_lists(struct fleet_job *j, const struct hr_fleet_stream *s)
 		if (add_folder(j, s->node, &s->now.folders[i]) < 0)
 			return -ENOMEM;
 	for (size_t i = 0; i < s->now.n_stuck; i++) {
+		Headrace__FleetStuck *stuck;
+
 		if (!hr_array_reserve(j->stuck, j->n_stuck, j->stuck_room))
 			return -ENOMEM;
-		j->stuck[j->n_stuck++] = (struct fleet_stuck){s->node, &s->now.stuck[i]};
+		stuck = &j->stuck[j->n_stuck++];
+		headrace__fleet_stuck__init(stuck);
+		stuck->node = s->node;
+		stuck->op = &s->now.stuck[i];
 	}
 	return 0;
 }
 
-static void add_silence(struct fleet_job *j, const struct hr_fleet_stream *s, uint64_t now_ms)
+static void add_silence(Headrace__FleetJob *m, const struct hr_fleet_stream *s, uint64_t now_ms)
 {
 	uint64_t heard_ms = s->frame_ms > s->now.heard_ms ? s->frame_ms : s->now.heard_ms;
 
-	if (j->silent++ > 0 && now_ms - heard_ms <= j->silent_ms)
+	if (m->silent_nodes++ > 0 && now_ms - heard_ms <= m->silent_ms)
 		return;
-	j->silent_ms = now_ms - heard_ms;
-	j->silent_node = s->node;
-}
-
-static int shortest_first(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
+	m->silent_ms = now_ms - heard_ms;
+	m->silent_node = s->node;
 }
 
 /* The median of the earlier checkpoints; 0: too few. */
@@ -182,7 +170,7 @@ static uint64_t usual_save_ns(const struct hr__fleet_saves *s)
 	if (n < HR__FLEET_SAVES_LEAST)
 		return 0;
 	memcpy(sorted, s->earlier_ns, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), shortest_first);
+	hr_uint64s_sort(sorted, n);
 	return sorted[n / 2];
 }
 
@@ -214,17 +202,17 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 	if (!j)
 		return -ENOMEM;
 	if (now_ms - s->now.heard_ms > HR_NOW_FRESH_MS) {
-		add_silence(j, s, now_ms);
+		add_silence(&j->sums, s, now_ms);
 		return 0;
 	}
 	if (hr_map64_set(&j->nodes, hash_text(HR_FNV_BASIS, s->node), 0))
 		return -ENOMEM;
-	j->processes += s->now.processes;
-	j->ranks += s->now.ranks;
-	j->loops += s->now.loops;
-	j->waiting += s->now.waiting;
-	j->steps += s->now.steps;
-	j->lost += s->now.lost;
+	j->sums.processes += s->now.processes;
+	j->sums.ranks += s->now.ranks;
+	j->sums.loops += s->now.loops;
+	j->sums.waiting += s->now.waiting;
+	j->sums.steps += s->now.steps;
+	j->sums.lost += s->now.lost;
 	hr__rate_add(&j->rate, &s->now.rate);
 	add_save(j, s);
 	if (!j->busiest ||
@@ -234,22 +222,22 @@ static int add_stream(struct fleet_sums *l, const struct hr_fleet_stream *s, uin
 }
 
 /* Adds a job to the sums of all jobs. */
-static int add_job(struct fleet_sums *l, const struct fleet_job *j)
+static int add_job(struct fleet_sums *l, const struct fleet_job *j, Headrace__Fleet *m)
 {
-	l->loops += j->loops;
-	l->stuck += (uint32_t)j->n_stuck;
-	l->waiting += j->waiting;
+	m->loops += j->sums.loops;
+	m->stuck_total += (uint32_t)j->n_stuck;
+	m->waiting += j->sums.waiting;
 	hr__rate_add(&l->rate, &j->rate);
 	for (size_t i = 0; i < j->mounts.n; i++) {
 		const struct fleet_mount *of = &j->mounts.list[i];
-		struct fleet_mount *m = mount_sum_of(&l->mounts, of->names);
+		struct fleet_mount *sum = mount_sum_of(&l->mounts, of->names);
 
-		if (!m)
+		if (!sum)
 			return -ENOMEM;
-		hr__rate_add(&m->rate, &of->rate);
-		if (!m->job || hr__rate_ops(&of->rate) > m->most) {
-			m->job = j->stream->job;
-			m->most = hr__rate_ops(&of->rate);
+		hr__rate_add(&sum->rate, &of->rate);
+		if (!sum->job || hr__rate_ops(&of->rate) > sum->most) {
+			sum->job = j->stream->job;
+			sum->most = hr__rate_ops(&of->rate);
 		}
 	}
 	return 0;
@@ -270,8 +258,8 @@ static int mounts_most_first(const void *a, const void *b)
 
 static int oldest_first(const void *a, const void *b)
 {
-	return most_first((double)((const struct fleet_stuck *)a)->op->age_ns,
-			  (double)((const struct fleet_stuck *)b)->op->age_ns);
+	return most_first((double)((const Headrace__FleetStuck *)a)->op->age_ns,
+			  (double)((const Headrace__FleetStuck *)b)->op->age_ns);
 }
 
 static double by_ops(const struct fleet_job *j)
@@ -291,7 +279,7 @@ static double by_bytes(const struct fleet_job *j)
 
 static double by_waiting(const struct fleet_job *j)
 {
-	return j->waiting;
+	return j->sums.waiting;
 }
 
 /* The age of the oldest operation that has not returned, in nanoseconds. */
@@ -324,19 +312,12 @@ static int jobs_most_first(const void *a, const void *b, void *value)
 
 /* ---- the message ----------------------------------------------------------------------------- */
 
-static Headrace__FleetRate *rate_in(struct hr_arena *a, const struct hr__rate *r)
+static Headrace__FleetRate *rate_in(struct hr_arena *a, const Headrace__FleetRate *r)
 {
-	Headrace__FleetRate *m = hr_arena_alloc(a, sizeof(*m));
+	Headrace__FleetRate *m = hr_arena_copy(a, r, sizeof(*m));
 
-	if (!m)
-		return NULL;
-	headrace__fleet_rate__init(m);
-	m->metadata = r->metadata;
-	m->reads = r->reads;
-	m->writes = r->writes;
-	m->bytes_read = r->bytes_read;
-	m->bytes_written = r->bytes_written;
-	m->in_io = r->in_io;
+	if (m)
+		m->base.descriptor = &headrace__fleet_rate__descriptor;
 	return m;
 }
 
@@ -371,9 +352,7 @@ static void put_stuck(struct hr_arena *a, struct fleet_job *j, size_t most, Head
 	if (j->n_stuck > 0)
 		qsort(j->stuck, j->n_stuck, sizeof(*j->stuck), oldest_first);
 	for (size_t i = 0; i < n && rows; i++) {
-		headrace__fleet_stuck__init(&rows[i]);
-		rows[i].node = (char *)(uintptr_t)j->stuck[i].node;
-		rows[i].op = (Headrace__NowStuck *)(uintptr_t)j->stuck[i].op;
+		rows[i] = j->stuck[i];
 		m->n_stuck++;
 	}
 }
@@ -420,7 +399,7 @@ static void put_save(struct hr_arena *a, const struct fleet_job *j, Headrace__Fl
 static void put_job(struct hr_arena *a, struct fleet_job *j, size_t max_stuck,
 		    Headrace__FleetJob *m)
 {
-	headrace__fleet_job__init(m);
+	*m = j->sums;
 	m->cluster = j->stream->cluster;
 	m->job = j->stream->job;
 	m->attempt = j->stream->attempt;
@@ -428,15 +407,6 @@ static void put_job(struct hr_arena *a, struct fleet_job *j, size_t max_stuck,
 	m->uid = j->stream->now.uid;
 	m->user = j->stream->now.user;
 	m->nodes = j->nodes.used;
-	m->silent_nodes = j->silent;
-	m->silent_ms = j->silent_ms;
-	m->silent_node = j->silent > 0 ? (char *)(uintptr_t)j->silent_node : m->silent_node;
-	m->processes = j->processes;
-	m->ranks = j->ranks;
-	m->loops = j->loops;
-	m->waiting = j->waiting;
-	m->steps = j->steps;
-	m->lost = j->lost;
 	m->rate = rate_in(a, &j->rate);
 	put_rank(a, j, m);
 	put_folder(a, j, m);
@@ -452,7 +422,7 @@ static int put_all(struct fleet_sums *l, const struct hr_fleet_view *view, struc
 	int r = 0;
 
 	for (size_t i = 0; i < l->n && r == 0; i++)
-		r = add_job(l, &l->jobs[i]);
+		r = add_job(l, &l->jobs[i], m);
 	rows = hr_rows_in(a, l->n, sizeof(*rows), &m->jobs);
 	for (size_t i = 0; i < l->n && rows && i < view->max_jobs; i++) {
 		put_job(a, &l->jobs[i], view->max_stuck, &rows[i]);
@@ -461,9 +431,6 @@ static int put_all(struct fleet_sums *l, const struct hr_fleet_view *view, struc
 	put_mounts(a, &l->mounts, HR_FLEET_MOUNTS, &m->n_mounts, &m->mounts);
 	m->jobs_total = (uint32_t)l->n;
 	m->rate = rate_in(a, &l->rate);
-	m->loops = l->loops;
-	m->waiting = l->waiting;
-	m->stuck_total = l->stuck;
 	return a->failed ? -ENOMEM : r;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/order.h"
 
 void hr_index_done(struct hr_index *ix)
 {
@@ -27,15 +28,6 @@ size_t hr__index_bytes(const struct hr_index *ix)
 	       ix->copied_bytes;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x, y;
-
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return x < y ? -1 : x > y;
-}
-
 /* Lists the processes of a batch of events, each once, in ascending order. */
 static int list_procs(struct hr_index *ix, const Headrace__EventBatch *batch,
 		      struct hr_batch_ref *ret)
@@ -46,7 +38,7 @@ static int list_procs(struct hr_index *ix, const Headrace__EventBatch *batch,
 
 	if (!procs)
 		return -ENOMEM;
-	qsort(procs, batch->n_task_proc, sizeof(*procs), compare_u64);
+	hr_uint64s_sort(procs, batch->n_task_proc);
 	for (size_t i = 0; i < batch->n_task_proc; i++)
 		if (n == 0 || procs[n - 1] != procs[i])
 			procs[n++] = procs[i];

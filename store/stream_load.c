@@ -13,6 +13,7 @@
 
 #include "common/array.h"
 #include "store/layout.h"
+#include "common/order.h"
 #include "common/text.h"
 
 #define MOUNT_MAX 65536u /* highest mount id that is accepted */
@@ -398,13 +399,6 @@ static uint64_t team_of(const struct hr_process *p)
 	return p->rank >= 0 ? (uint64_t)p->rank : UINT64_C(1) << 63 | p->msg->parent_proc;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /*
  * If DataLoader workers reported their numbers, other children of their rank are not workers. The
  * daemon learns this only from the first report. Children that ended earlier still have numbers of
@@ -426,12 +420,12 @@ static int drop_slots(struct hr_process *processes, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (processes[i].msg->loader_worker_plus1 != 0)
 			teams[n_teams++] = team_of(&processes[i]);
-	qsort(teams, n_teams, sizeof(*teams), by_number);
+	hr_uint64s_sort(teams, n_teams);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t team = team_of(&processes[i]);
 
 		if (processes[i].worker >= 0 && processes[i].msg->loader_worker_plus1 == 0 &&
-		    bsearch(&team, teams, n_teams, sizeof(*teams), by_number))
+		    bsearch(&team, teams, n_teams, sizeof(*teams), hr_uint64_compare))
 			processes[i].worker = -1;
 	}
 	free(teams);
