@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "proto/live.h"
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -69,23 +70,16 @@ bool hr_live_comparable(const Headrace__LiveJob *before, const Headrace__LiveJob
 
 const Headrace__LiveProcess *hr_live_process(const Headrace__LiveJob *m, uint64_t proc)
 {
-	const Headrace__LiveProcess wanted = {.proc = proc}, *p = &wanted;
-	Headrace__LiveProcess **found = m->n_processes > 0
-					    ? bsearch(&p, m->processes, m->n_processes,
-						      sizeof(*m->processes), processes_by_number)
-					    : NULL;
+	size_t at = hr_array_search(i, m->n_processes, m->processes[i]->proc < proc);
 
-	return found != NULL ? *found : NULL;
+	return at < m->n_processes && m->processes[at]->proc == proc ? m->processes[at] : NULL;
 }
 
 const Headrace__LiveFile *hr_live_file(const Headrace__LiveJob *m, uint32_t file)
 {
-	const Headrace__LiveFile wanted = {.id = file}, *p = &wanted;
-	Headrace__LiveFile **found =
-	    m->n_files > 0 ? bsearch(&p, m->files, m->n_files, sizeof(*m->files), files_by_number)
-			   : NULL;
+	size_t at = hr_array_search(i, m->n_files, m->files[i]->id < file);
 
-	return found != NULL ? *found : NULL;
+	return at < m->n_files && m->files[at]->id == file ? m->files[at] : NULL;
 }
 
 const Headrace__LiveMount *hr_live_mount(const Headrace__LiveJob *m, uint32_t mount)

@@ -412,11 +412,9 @@ static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
 	if (disk_a >= 0 && disk_b >= 0 && fmax(disk_a, disk_b) > HARDLY)
 		fprintf(to, "; the page cache served %.0f %% of the bytes (A: %.0f %%)",
 			100 * fmax(0, 1 - disk_b), 100 * fmax(0, 1 - disk_a));
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	s->failed = true;
-	return NULL;
+	text = hr_text_close(to, &text);
+	s->failed |= text == NULL;
+	return text;
 }
 
 /* Whether both sides opened as many files, and read as much of each in reads of the same size. */

@@ -50,10 +50,9 @@ struct names {
 static int add_name(struct names *to, const char *name)
 {
 	size_t bytes = strlen(name) + 1;
-	int r = hr_array_fit(to->text, to->bytes + bytes, to->room) ? 0 : -ENOMEM;
 
-	if (r < 0)
-		return r;
+	if (!hr_array_fit(to->text, to->bytes + bytes, to->room))
+		return -ENOMEM;
 	memcpy(to->text + to->bytes, name, bytes);
 	to->bytes += bytes;
 	to->n++;

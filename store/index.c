@@ -58,10 +58,9 @@ static void widen_times(struct hr_index *ix, uint64_t first_ns, uint64_t last_ns
 static int add_batch(struct hr_index *ix, const Headrace__EventBatch *batch)
 {
 	struct hr_batch_ref *ref;
-	int r = hr_array_reserve(ix->batches, ix->n_batches, ix->batches_room) ? 0 : -ENOMEM;
 
-	if (r < 0)
-		return r;
+	if (!hr_array_reserve(ix->batches, ix->n_batches, ix->batches_room))
+		return -ENOMEM;
 	ref = &ix->batches[ix->n_batches];
 	*ref = (struct hr_batch_ref){
 	    .frame = (uint32_t)ix->n_frames,
@@ -97,10 +96,8 @@ int hr__index_mount(struct hr_index *ix, const Headrace__Mount *mount)
 
 int hr__index_path(struct hr_index *ix, const struct hr__path_row *row)
 {
-	int r = hr_array_reserve(ix->paths, ix->n_paths, ix->paths_room) ? 0 : -ENOMEM;
-
-	if (r < 0)
-		return r;
+	if (!hr_array_reserve(ix->paths, ix->n_paths, ix->paths_room))
+		return -ENOMEM;
 	ix->paths[ix->n_paths++] = *row;
 	if (row->id > ix->max_file)
 		ix->max_file = row->id;
@@ -131,10 +128,8 @@ int hr__index_paths(struct hr_index *ix, const Headrace__Paths *paths)
 
 int hr__index_frame(struct hr_index *ix, const struct hr_frame_entry *f)
 {
-	int r = hr_array_reserve(ix->frames, ix->n_frames, ix->frames_room) ? 0 : -ENOMEM;
-
-	if (r < 0)
-		return r;
+	if (!hr_array_reserve(ix->frames, ix->n_frames, ix->frames_room))
+		return -ENOMEM;
 	ix->frames[ix->n_frames++] = *f;
 	if (f->seq > 0 && !hr__is_start_copy(f)) {
 		if (ix->first_seq == 0)

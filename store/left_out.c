@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/text.h"
 
 #define OPENS_LEAST 100u
@@ -38,7 +39,6 @@ static void move_up(struct hr_left_out *l, size_t i)
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens)
 {
 	char *text = hr_text_escaped(pattern, bytes);
-	struct hr_left_out_row *v;
 	size_t i;
 
 	if (text == NULL)
@@ -48,17 +48,12 @@ int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, ui
 		*text = '\0';
 		i = left_out_find(l, text);
 	}
-	if (i < l->n) {
+	if (i == l->n && hr_array_reserve(l->v, l->n, l->room))
+		l->v[l->n++] = (struct hr_left_out_row){.pattern = text};
+	else
 		free(text);
-	} else {
-		v = realloc(l->v, (l->n + 1) * sizeof(*v));
-		if (v == NULL) {
-			free(text);
-			return -ENOMEM;
-		}
-		l->v = v;
-		v[l->n++] = (struct hr_left_out_row){.pattern = text};
-	}
+	if (i == l->n)
+		return -ENOMEM;
 	l->v[i].opens = sum(l->v[i].opens, opens);
 	move_up(l, i);
 	return 0;
@@ -128,11 +123,7 @@ char *hr_left_out_text(const struct hr_left_out *l, uint64_t recorded)
 		first = false;
 	}
 	fputs(": excluded by default (--include lists the paths to record instead)", out);
-	if (fclose(out) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
+	return hr_text_close(out, &text);
 }
 
 void hr_left_out_done(struct hr_left_out *l)

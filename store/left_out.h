@@ -19,7 +19,7 @@ struct hr_left_out_row {
 
 struct hr_left_out {
 	struct hr_left_out_row *v; /* most opens first */
-	size_t n;
+	size_t n, room;
 };
 
 int hr_left_out_add(struct hr_left_out *l, const void *pattern, size_t bytes, uint64_t opens);

@@ -2,52 +2,43 @@
 /* outline.c - hr_store_outline(): what the folders of a store show without reading its data */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/folder.h"
 #include "store/layout.h"
+#include "store/segments.h"
 
 static uint64_t changed_ns(const struct stat *st)
 {
 	return (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static uint64_t stream_bytes(int parent_fd, const char *name)
+static int add_segments(void *context, const char *name, int stream_fd)
 {
-	struct hr__folder files;
-	struct stat st;
-	uint64_t bytes = 0;
-	int fd = hr_store_open_folder(parent_fd, name);
+	uint64_t *bytes = context;
+	struct hr_segment_file *segments;
+	size_t n;
 
-	if (fd >= 0 && hr__folder_read(fd, &files) == 0) {
-		for (size_t i = 0; i < files.n; i++)
-			if (hr__segment_number(files.names[i]) > 0 &&
-			    fstatat(fd, files.names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
-				bytes += (uint64_t)st.st_size;
-		hr__folder_done(&files);
-	}
-	if (fd >= 0)
-		close(fd);
-	return bytes;
+	(void)name;
+	if (hr_segments_list(stream_fd, &segments, &n) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		*bytes += segments[i].bytes;
+	free(segments);
+	return 0;
 }
 
-static uint64_t job_bytes(int jobs_fd, const char *name)
+static void add_job(int jobs_fd, const char *name, uint64_t *bytes)
 {
-	struct hr__folder streams;
-	uint64_t bytes = 0;
 	int fd = hr_store_open_folder(jobs_fd, name);
 
-	if (fd >= 0 && hr__folder_read(fd, &streams) == 0) {
-		for (size_t i = 0; i < streams.n; i++)
-			bytes += stream_bytes(fd, streams.names[i]);
-		hr__folder_done(&streams);
-	}
-	if (fd >= 0)
-		close(fd);
-	return bytes;
+	if (fd < 0)
+		return;
+	(void)hr_store_each_folder(fd, add_segments, bytes);
+	close(fd);
 }
 
 static void outline_job(int jobs_fd, const char *name, bool sizes, struct hr_store_outline *ret)
@@ -57,7 +48,7 @@ static void outline_job(int jobs_fd, const char *name, bool sizes, struct hr_sto
 	if (fstatat(jobs_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return;
 	if (sizes)
-		ret->bytes += job_bytes(jobs_fd, name);
+		add_job(jobs_fd, name, &ret->bytes);
 	if (strcmp(name, HR__NODE_JOB) == 0)
 		return;
 	ret->jobs++;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "store/layout.h"
 #include "store/segment.h"
 
@@ -166,15 +167,8 @@ struct rewrite {
 
 static int segments_put(struct rewrite *w, const void *data, size_t bytes)
 {
-	if (w->bytes + bytes > w->room) {
-		size_t room = (w->bytes + bytes) * 2;
-		uint8_t *buf = realloc(w->buf, room);
-
-		if (!buf)
-			return -ENOMEM;
-		w->buf = buf;
-		w->room = room;
-	}
+	if (!hr_array_fit(w->buf, w->bytes + bytes, w->room))
+		return -ENOMEM;
 	if (data)
 		memcpy(w->buf + w->bytes, data, bytes);
 	w->bytes += bytes;

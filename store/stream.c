@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "store/layout.h"
 
 int hr__segment_source(const struct hr__segment *g, struct hr_source *ret)
@@ -104,18 +105,9 @@ int hr_stream_read_into(const struct hr_stream *s, uint32_t frame, struct hr_are
 
 const struct hr_process *hr_stream_process(const struct hr_stream *s, uint64_t proc)
 {
-	uint32_t low = 0, high = s->n_processes;
+	size_t at = hr_array_search(i, s->n_processes, s->processes[i].msg->proc < proc);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (s->processes[middle].msg->proc < proc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < s->n_processes && s->processes[low].msg->proc == proc ? &s->processes[low]
-									   : NULL;
+	return at < s->n_processes && s->processes[at].msg->proc == proc ? &s->processes[at] : NULL;
 }
 
 uint64_t hr_stream_added_proc(const struct hr_stream *s, uint64_t proc)

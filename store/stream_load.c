@@ -495,12 +495,12 @@ static int load_processes(struct hr_catalog *c, struct hr__stream *s)
 		if (msg->body_case != HEADRACE__FRAME__BODY_PROCESSES)
 			continue;
 		for (size_t i = 0; i < msg->processes->n_rows && r == 0; i++) {
-			r = hr_array_reserve(rows, n, room) ? 0 : -ENOMEM;
-			if (r == 0) {
-				rows[n] =
-				    (struct process_row){msg->processes->rows[i], (uint32_t)n};
-				n++;
+			if (!hr_array_reserve(rows, n, room)) {
+				r = -ENOMEM;
+				break;
 			}
+			rows[n] = (struct process_row){msg->processes->rows[i], (uint32_t)n};
+			n++;
 		}
 	}
 	if (r == 0)
