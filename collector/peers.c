@@ -234,8 +234,7 @@ void hr_peers_accept(struct hr_peers *peers, uv_stream_t *listener, struct hr_tl
 	if (p) {
 		p->peers = peers;
 		p->came_ms = p->frame_ms = p->resumed_ms = p->pinged_ms = uv_now(peers->loop);
-		r = tls && plain ? hr_conn_accept_either(listener, tls, &peer_events, p, &p->conn)
-				 : hr_conn_accept(listener, tls, &peer_events, p, &p->conn);
+		r = hr_conn_accept(listener, tls, plain, &peer_events, p, &p->conn);
 	}
 	if (r < 0) {
 		hr_log_about(HR_LOG_WARNING, "accept", "cannot accept a connection: %s",

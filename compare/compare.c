@@ -146,7 +146,8 @@ static void set_work(const struct hr_compare_side *sides, const struct hr_compar
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret)
 {
 	struct hr_side_means means[HR_COMPARE_SIDES] = {0};
-	bool trains = hr_side_trains(&sides[HR_COMPARE_A]) && hr_side_trains(&sides[HR_COMPARE_B]);
+	bool trains = hr_side_has(&sides[HR_COMPARE_A], "processes") &&
+		      hr_side_has(&sides[HR_COMPARE_B], "processes");
 	struct hr_compare_scale scale = trains ? scale_of(sides) : (struct hr_compare_scale){0};
 	int r = 0;
 
@@ -159,8 +160,8 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 		r = ranks_find(means, &ret->ranks);
 	if (r == 0) {
 		for (int i = 0; i < HR_COMPARE_SIDES; i++) {
-			ret->steps[i] = hr_side_steps(&sides[i]);
-			ret->epochs[i] = hr_side_epochs(&sides[i]);
+			ret->steps[i] = hr_side_per_process(&sides[i], "steps");
+			ret->epochs[i] = hr_side_per_process(&sides[i], "epochs");
 		}
 		set_work(sides, &scale, ret);
 		compare_quantities(means, ret);

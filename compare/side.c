@@ -61,23 +61,13 @@ static double per_process(const struct hr_compare_run *run, const char *measure)
 	return processes > 0 ? hr_compare_run_sum(run, measure, NULL) / processes : 0;
 }
 
-static double mean_per_process(const struct hr_compare_side *side, const char *measure)
+double hr_side_per_process(const struct hr_compare_side *side, const char *measure)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < side->n; i++)
 		sum += per_process(&side->runs[i], measure);
 	return sum / (double)side->n;
-}
-
-double hr_side_steps(const struct hr_compare_side *side)
-{
-	return mean_per_process(side, "steps");
-}
-
-double hr_side_epochs(const struct hr_compare_side *side)
-{
-	return mean_per_process(side, "epochs");
 }
 
 double hr_compare_run_work(const struct hr_compare_run *run, bool samples)
@@ -275,11 +265,6 @@ static void sum_ranks(const struct hr_compare_side *side, const struct hr_compar
 							 (m->phase[0] == 't' ? scale : 1);
 		}
 	}
-}
-
-bool hr_side_trains(const struct hr_compare_side *side)
-{
-	return hr_side_has(side, "processes");
 }
 
 int hr_side_means(const struct hr_compare_side *side, const struct hr_compare_scale *scale,

@@ -76,12 +76,8 @@ struct hr_compare_scale {
 /* Returns the factor that scales the training loop of a run. */
 double hr_compare_run_scale(const struct hr_compare_run *run, const struct hr_compare_scale *scale);
 
-/* Returns the mean number of training steps of a process, or of its epochs; 0: not recorded. */
-double hr_side_steps(const struct hr_compare_side *side);
-double hr_side_epochs(const struct hr_compare_side *side);
-
-/* Returns whether all runs have a training process. */
-bool hr_side_trains(const struct hr_compare_side *side);
+/* Returns the mean of a measure over the training processes: "steps", "epochs"; 0: not recorded. */
+double hr_side_per_process(const struct hr_compare_side *side, const char *measure);
 
 /*
  * Computes the means. The durations of the training loop of each run are scaled. `trains` false:

@@ -210,26 +210,24 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-/* `offer`: a TLS context, which is used if the peer starts TLS. */
-static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *offer,
-		      const struct hr_conn_events *events, void *self, struct hr_conn **ret)
+int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, bool plain,
+		   const struct hr_conn_events *events, void *self, struct hr_conn **ret)
 {
 	bool local = listener->type == UV_NAMED_PIPE;
 	struct hr_conn *c;
-	int r;
+	int r = conn_new(listener->loop, local, events, self, &c);
 
-	r = conn_new(listener->loop, local, events, self, &c);
 	if (r < 0)
 		return r;
 	r = uv_accept(listener, &c->io.stream);
-	if (r == 0 && tls && !local)
+	if (r == 0 && tls && !plain && !local)
 		r = hr_tls_session_new(tls, NULL, &c->tls);
 	if (r < 0) {
 		conn_abandon(c);
 		return r;
 	}
-	if (offer && !local)
-		c->offer = hr_tls_ref(offer);
+	if (tls && plain && !local)
+		c->offer = hr_tls_ref(tls);
 	set_options(c);
 	if (c->tls || c->offer)
 		shake(c);
@@ -237,18 +235,6 @@ static int accept_one(uv_stream_t *listener, struct hr_tls *tls, struct hr_tls *
 		hr__conn_timer(c, 0); /* the loop calls `ready` later */
 	*ret = c;
 	return 0;
-}
-
-int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
-		   void *self, struct hr_conn **ret)
-{
-	return accept_one(listener, tls, NULL, events, self, ret);
-}
-
-int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
-			  const struct hr_conn_events *events, void *self, struct hr_conn **ret)
-{
-	return accept_one(listener, NULL, tls, events, self, ret);
 }
 
 int hr__conn_choose(struct hr_conn *c, uint8_t first)

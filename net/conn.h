@@ -68,13 +68,12 @@ int hr_conn_connect(uv_loop_t *loop, const struct hr_address *to, struct hr_tls 
  */
 const char *hr_conn_advice(const struct hr_address *to, bool tls, int error);
 
-/* Call it in the connection callback of a listener. */
-int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, const struct hr_conn_events *events,
-		   void *self, struct hr_conn **ret);
-
-/* Like hr_conn_accept, but the peer's first byte decides whether to use TLS, before `ready`. */
-int hr_conn_accept_either(uv_stream_t *listener, struct hr_tls *tls,
-			  const struct hr_conn_events *events, void *self, struct hr_conn **ret);
+/*
+ * Call it in the connection callback of a listener. With `tls` and `plain`, the peer's first byte
+ * decides whether to use TLS, before `ready`.
+ */
+int hr_conn_accept(uv_stream_t *listener, struct hr_tls *tls, bool plain,
+		   const struct hr_conn_events *events, void *self, struct hr_conn **ret);
 
 /* Makes a connection from an open stream socket (a socketpair to a child), without TLS. */
 int hr_conn_adopt(uv_loop_t *loop, int fd, const struct hr_conn_events *events, void *self,

@@ -21,14 +21,6 @@ struct hr_metrics {
 	struct hr_http *http;
 };
 
-int hr_metrics_status(const char *request, size_t bytes)
-{
-	struct hr_http_request r;
-	int status = hr_http_parse(request, bytes, &r);
-
-	return status == 200 && !hr_http_target_is(&r, PATH) ? 404 : status;
-}
-
 static void write_metrics(struct hr_metrics *m, FILE *out)
 {
 	const struct hr_metrics_config *c = &m->config;

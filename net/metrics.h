@@ -43,7 +43,4 @@ struct hr_metrics *hr_metrics_serve(uv_loop_t *loop, const struct hr_metrics_con
 const char *hr_metrics_address(const struct hr_metrics *m); /* the address with the actual port */
 void hr_metrics_close(struct hr_metrics *m);		    /* accepts NULL */
 
-/* For tests: returns the HTTP status for the bytes received so far; 0: incomplete. */
-int hr_metrics_status(const char *request, size_t bytes);
-
 #endif

@@ -2,10 +2,10 @@
 #include "net/munge.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "net/munge_api.h"
 
 /* Payload of headrace's credentials. Credentials for other services are refused. */
@@ -24,8 +24,7 @@ static int context(const char *socket, struct munge_ctx **ret, char **ret_error)
 	if (*ret && hr_munge.ctx_set(*ret, HR_MUNGE_OPT_SOCKET, socket) == HR_EMUNGE_SUCCESS)
 		return 0;
 	hr_munge.ctx_destroy(*ret);
-	*ret_error = strdup("out of memory");
-	return -ENOMEM;
+	return hr_text_fail(-ENOMEM, ret_error, "out of memory");
 }
 
 /* Converts libmunge's error `e`. Returns `r` if the credential is the problem. */
@@ -33,14 +32,10 @@ static int convert(unsigned e, struct munge_ctx *ctx, int r, char **ret_error)
 {
 	const char *text = ctx ? hr_munge.ctx_strerror(ctx) : NULL;
 
-	if (!text)
-		text = hr_munge.strerror(e);
-	if (asprintf(ret_error, e == HR_EMUNGE_SOCKET ? "munged does not answer: %s" : "MUNGE: %s",
-		     text) < 0)
-		*ret_error = NULL;
+	text = text ? text : hr_munge.strerror(e);
 	if (e == HR_EMUNGE_SOCKET)
-		return -ECONNREFUSED;
-	return e == HR_EMUNGE_NO_MEMORY ? -ENOMEM : r;
+		return hr_text_fail(-ECONNREFUSED, ret_error, "munged does not answer: %s", text);
+	return hr_text_fail(e == HR_EMUNGE_NO_MEMORY ? -ENOMEM : r, ret_error, "MUNGE: %s", text);
 }
 
 int hr_munge_encode(const char *socket, char **ret, char **ret_error)
@@ -78,8 +73,7 @@ int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_ui
 		r = convert(e, ctx, -EACCES, ret_error);
 	} else if (bytes != sizeof(purpose) - 1 ||
 		   memcmp(payload, purpose, sizeof(purpose) - 1) != 0) {
-		*ret_error = strdup("MUNGE: the credential is for another service");
-		r = -EACCES;
+		r = hr_text_fail(-EACCES, ret_error, "MUNGE: the credential is for another service");
 	} else {
 		*ret_uid = uid;
 		*ret_gid = gid;

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "common/text.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct hr_munge hr_munge;
@@ -24,20 +25,16 @@ static int munge_api_load(const char *library, char **ret_error)
 {
 	struct hr_munge table = {.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
 
-	if (!table.handle) {
-		if (asprintf(ret_error, "cannot load the MUNGE library %s (Debian: libmunge2)",
-			     library) < 0)
-			*ret_error = NULL;
-		return -ENOENT;
-	}
+	if (!table.handle)
+		return hr_text_fail(-ENOENT, ret_error,
+				    "cannot load the MUNGE library %s (Debian: libmunge2)", library);
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *fn = dlsym(table.handle, symbols[i].name);
 
 		if (!fn) {
-			if (asprintf(ret_error, "%s lacks %s", library, symbols[i].name) < 0)
-				*ret_error = NULL;
 			dlclose(table.handle);
-			return -ELIBACC;
+			return hr_text_fail(-ELIBACC, ret_error, "%s lacks %s", library,
+					    symbols[i].name);
 		}
 		memcpy((char *)&table + symbols[i].slot, &fn, sizeof(fn));
 	}

@@ -188,10 +188,10 @@ static int add(struct point *p, const char *region, const char *metric, double v
 static int add_quantities(struct point *p, const struct hr_compare_run *run)
 {
 	struct hr_compare_side side = {run, 1};
-	double steps = hr_side_steps(&side);
+	double steps = hr_side_per_process(&side, "steps");
 	struct hr_side_means means;
 	char region[128];
-	int r = hr_side_means(&side, 0, hr_side_trains(&side), &means);
+	int r = hr_side_means(&side, 0, hr_side_has(&side, "processes"), &means);
 
 	for (unsigned i = 0; i < HR_QUANTITIES && r == 0; i++) {
 		bool step = strcmp(hr_quantity_rows[i].phases, "t") == 0;
@@ -215,7 +215,7 @@ static int add_counters(struct point *p, const struct hr_compare_run *run)
 	static const char *const measures[] = {"opens",	 "reads",	  "bytes_read",
 					       "writes", "bytes_written", "meta_ops"};
 	struct hr_compare_side side = {run, 1};
-	double steps = hr_side_steps(&side);
+	double steps = hr_side_per_process(&side, "steps");
 	int r = 0;
 
 	for (size_t i = 0; i < sizeof(measures) / sizeof(*measures) && r == 0; i++)

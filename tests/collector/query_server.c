@@ -137,7 +137,7 @@ static void on_connection(uv_stream_t *stream, int status)
 {
 	struct peer *p = calloc(1, sizeof(*p));
 
-	if (status < 0 || p == NULL || hr_conn_accept(stream, tls, &events, p, &p->c) < 0)
+	if (status < 0 || p == NULL || hr_conn_accept(stream, tls, false, &events, p, &p->c) < 0)
 		abort();
 	p->next = peers;
 	peers = p;

@@ -390,7 +390,7 @@ static void on_connection(uv_stream_t *listener, int status)
 	p->f = f;
 	p->next = f->peers;
 	f->peers = p;
-	if (status < 0 || hr_conn_accept(listener, NULL, &events, p, &p->c) < 0) {
+	if (status < 0 || hr_conn_accept(listener, NULL, false, &events, p, &p->c) < 0) {
 		f->peers = p->next;
 		free(p);
 	}
