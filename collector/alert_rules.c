@@ -2,7 +2,6 @@
 #include "collector/alert_rules.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,10 +183,10 @@ static int parse_rule(char *text, struct hr_alert_rule *ret, char **ret_error)
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static bool is_repeated(const struct hr_alert_rules *rules, const struct hr_alert_rule *r)
+bool hr_alert_rules_have(const struct hr_alert_rules *rules, const struct hr_alert_rule *rule)
 {
 	for (size_t i = 0; i < rules->n; i++)
-		if (strcmp(rules->list[i].text, r->text) == 0)
+		if (strcmp(rules->list[i].text, rule->text) == 0)
 			return true;
 	return false;
 }
@@ -199,7 +198,7 @@ static int take_rule(char *text, struct hr_alert_rules *rules, char **ret_error)
 
 	if (r < 0)
 		return r;
-	if (is_repeated(rules, &rule))
+	if (hr_alert_rules_have(rules, &rule))
 		return hr_text_fail(-EINVAL, ret_error, "alerts: '%s' is in the list twice",
 				    rule.text);
 	if (rules->n == HR_ALERT_RULES_MOST)

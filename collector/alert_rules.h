@@ -9,6 +9,7 @@
 #ifndef HEADRACE_COLLECTOR_ALERT_RULES_H
 #define HEADRACE_COLLECTOR_ALERT_RULES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,5 +56,8 @@ struct hr_alert_rules {
  */
 int hr_alert_rules_parse(const char *list, struct hr_alert_rules *ret,
 			 void (*report)(const char *text));
+
+/* Whether the list has a rule with the same text. */
+bool hr_alert_rules_have(const struct hr_alert_rules *rules, const struct hr_alert_rule *rule);
 
 #endif

@@ -185,30 +185,8 @@ static void (*const put_firing[HR_ALERT_N_KINDS])(FILE *out, const struct hr_ale
     [HR_ALERT_CHECKPOINT] = put_checkpoint,
 };
 
-char *hr_alert_sentence(const struct hr_alert_view *v)
-{
-	char *text = NULL, *next = hr_alert_next(v);
-	size_t bytes;
-	FILE *out = open_memstream(&text, &bytes);
-
-	if (out) {
-		if (v->alert->state == HR_ALERT_OVER || !v->job)
-			put_over(out, v);
-		else
-			put_firing[v->alert->rule.kind](out, v->alert, v->job);
-		if (v->alert->state != HR_ALERT_OVER)
-			fprintf(out, ". Next: %s", next ? next : "");
-	}
-	free(next);
-	text = finish_line(out, &text);
-	/* names of operations stay as they are */
-	if (text && (strncmp(text, "job ", 4) == 0 || strncmp(text, "node ", 5) == 0 ||
-		     strncmp(text, "the ", 4) == 0))
-		text[0] = (char)(text[0] - 'a' + 'A');
-	return text;
-}
-
-char *hr_alert_next(const struct hr_alert_view *v)
+/* Returns the command to type (malloc'ed). NULL: no memory. */
+static char *next_command(const struct hr_alert_view *v)
 {
 	static const char *const queries[HR_ALERT_N_KINDS] = {
 	    [HR_ALERT_WAITING] = "input-wait",
@@ -229,6 +207,29 @@ char *hr_alert_next(const struct hr_alert_view *v)
 	line = hr_text_line(text);
 	free(text);
 	return line;
+}
+
+char *hr_alert_sentence(const struct hr_alert_view *v)
+{
+	char *text = NULL, *next = next_command(v);
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (out) {
+		if (v->alert->state == HR_ALERT_OVER || !v->job)
+			put_over(out, v);
+		else
+			put_firing[v->alert->rule.kind](out, v->alert, v->job);
+		if (v->alert->state != HR_ALERT_OVER)
+			fprintf(out, ". Next: %s", next ? next : "");
+	}
+	free(next);
+	text = finish_line(out, &text);
+	/* names of operations stay as they are */
+	if (text && (strncmp(text, "job ", 4) == 0 || strncmp(text, "node ", 5) == 0 ||
+		     strncmp(text, "the ", 4) == 0))
+		text[0] = (char)(text[0] - 'a' + 'A');
+	return text;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -343,7 +344,7 @@ static void write_for_manager(struct hr_json *j, const struct hr_alert_view *v,
 
 char *hr_alert_json(const struct hr_alert_view *v, bool manager)
 {
-	char *sentence = hr_alert_sentence(v), *next = hr_alert_next(v), *text = NULL;
+	char *sentence = hr_alert_sentence(v), *next = next_command(v), *text = NULL;
 	size_t bytes;
 	FILE *out = sentence && next ? open_memstream(&text, &bytes) : NULL;
 	struct hr_json j;

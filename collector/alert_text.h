@@ -17,12 +17,8 @@ struct hr_alert_view {
 	uint64_t real_ns;
 };
 
-/*
- * What happens, in which job, where, since when, and what to do. NULL: no memory. The second one is
- * only the command to type.
- */
+/* What happens, in which job, where, since when, and what to do. NULL: no memory. */
 char *hr_alert_sentence(const struct hr_alert_view *v);
-char *hr_alert_next(const struct hr_alert_view *v);
 
 /* One object, in one line. With `manager`: the list of one alert that Alertmanager's API takes. */
 char *hr_alert_json(const struct hr_alert_view *v, bool manager);

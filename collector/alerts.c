@@ -259,14 +259,6 @@ static int add_alerts(struct alerts_tick *t)
 	return r;
 }
 
-static bool has_rule(const struct hr_alerts *a, const struct hr_alert_rule *rule)
-{
-	for (size_t i = 0; i < a->rules.n; i++)
-		if (strcmp(a->rules.list[i].text, rule->text) == 0)
-			return true;
-	return false;
-}
-
 /* Advances all alerts. */
 static int update_alerts(struct alerts_tick *t)
 {
@@ -275,8 +267,9 @@ static int update_alerts(struct alerts_tick *t)
 
 	for (size_t i = a->n; i-- > 0 && r == 0;) {
 		struct hr_alert *x = &a->list[i];
-		uint32_t at =
-		    has_rule(a, &x->rule) ? hr_map64_get(&t->jobs, x->job_key) : HR_MAP64_NONE;
+		uint32_t at = hr_alert_rules_have(&a->rules, &x->rule)
+				  ? hr_map64_get(&t->jobs, x->job_key)
+				  : HR_MAP64_NONE;
 
 		if (!alert_update(a, x, at == HR_MAP64_NONE ? NULL : t->fleet->jobs[at], t->now))
 			alert_remove(a, i);

@@ -177,7 +177,7 @@ static void tick_stream(struct hr__worker *w, struct hr__ingest_stream *s, uint6
 	const struct hr_ingest_config *c = &w->ingest->config;
 
 	if (s->state_late && now_ms - s->state_ms >= c->state_ms)
-		(void)hr__state_write(w, s, false);
+		hr__state_write(w, s);
 	/* A stream that has ended is closed earlier. */
 	if (!s->owner && !s->changed &&
 	    now_ms - s->idle_since_ms >= (s->ended ? c->idle_ms / 60 : c->idle_ms))
@@ -211,7 +211,7 @@ static void seal_all(struct hr__worker *w)
 			struct hr__ingest_stream *s = w->buckets[b];
 
 			s->state.connected = false;
-			(void)hr__state_write(w, s, false);
+			hr__state_write(w, s);
 			hr__stream_drop(w, s, true);
 		}
 	}

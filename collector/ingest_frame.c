@@ -93,7 +93,7 @@ static bool owns_job(struct hr__worker *w, struct hr_channel *ch, const Headrace
 		state->uid = job->uid;
 		ch->stream->state_late = true;
 		if (state->by_node)
-			(void)hr__state_write(w, ch->stream, false);
+			hr__state_write(w, ch->stream);
 	}
 	return true;
 }

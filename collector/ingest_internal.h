@@ -217,8 +217,8 @@ void hr__stream_changed(struct hr__worker *w, struct hr__ingest_stream *s);
 void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s);
 /* Frees a stream. `seal`: first closes its writer, which seals the segment. */
 void hr__stream_drop(struct hr__worker *w, struct hr__ingest_stream *s, bool seal);
-/* Makes the backend write the state of the stream. Returns 0 or -errno. */
-int hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s, bool sync);
+/* Makes the backend write the state of the stream. After a failure, a later tick tries again. */
+void hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s);
 /* Sends a Nack that ends the channel. */
 __attribute__((format(printf, 5, 6))) void hr__channel_end(struct hr__worker *w,
 							   struct hr_channel *ch,

@@ -141,11 +141,10 @@ void hr__commit_failed(struct hr__worker *w, struct hr__ingest_stream *s, bool a
 		 "%s", text);
 }
 
-int hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s, bool sync)
+void hr__state_write(struct hr__worker *w, struct hr__ingest_stream *s)
 {
-	const struct hr__backend *k = w->ingest->backend;
-
-	return k->write_state ? k->write_state(s, sync) : 0;
+	if (w->ingest->backend->write_state)
+		(void)w->ingest->backend->write_state(s, false);
 }
 
 /* ---- the end ---- */
@@ -208,7 +207,7 @@ void hr__stream_leave(struct hr__worker *w, struct hr__ingest_stream *s)
 	s->opening = s->ack_due = false;
 	s->idle_since_ms = hr__now_ms();
 	s->state.connected = false;
-	(void)hr__state_write(w, s, false);
+	hr__state_write(w, s);
 }
 
 /*

@@ -194,13 +194,15 @@ void hr__peer_use(struct hr__peer *p, uint32_t number)
 	p->current = hr__peer_chan(p, number);
 }
 
-static void nack(struct hr__peer *p, uint32_t number, const char *reason, const char *text)
+static void nack(struct hr__peer *p, uint32_t number, const struct hr_answer *a)
 {
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
 
 	msg.channel = number;
-	msg.reason = (char *)reason;
-	msg.text = (char *)text;
+	msg.reason = (char *)a->reason;
+	msg.text = (char *)a->text;
+	msg.mark = a->mark;
+	msg.retry_ms = a->retry_ms;
 	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
 }
 
@@ -236,7 +238,7 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 		why = "the names are too long";
 	if (why) {
 		hr__peer_complain(p, why, "job %s on %s: %s", o->job, o->node, why);
-		nack(p, o->channel, "denied", why);
+		nack(p, o->channel, &(struct hr_answer){.reason = "denied", .text = why});
 		return;
 	}
 	snprintf(right.peer, sizeof(right.peer), "%.*s", (int)sizeof(right.peer) - 1, p->who.text);
@@ -251,7 +253,8 @@ void hr__peer_open(struct hr__peer *p, const Headrace__Open *o)
 	}
 	if (!chan || hr_ingest_open(p->peers->ingest, chan, o, &right, &chan->channel) < 0) {
 		free(chan);
-		nack(p, o->channel, "error", "out of memory");
+		nack(p, o->channel,
+		     &(struct hr_answer){.reason = "error", .text = "out of memory"});
 		return;
 	}
 	chan->live = hr_fleet_add(&p->peers->fleet, o);
@@ -289,18 +292,10 @@ int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes)
 
 static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 {
-	Headrace__Nack msg = HEADRACE__NACK__INIT;
-	struct hr__peer *p = chan->peer;
-
 	opened(chan);
 	if (a->alarm)
-		hr__peer_complain(p, a->reason, "%s: %s", a->reason, a->text);
-	msg.channel = chan->number;
-	msg.reason = (char *)a->reason;
-	msg.text = (char *)a->text;
-	msg.mark = a->mark;
-	msg.retry_ms = a->retry_ms;
-	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
+		hr__peer_complain(chan->peer, a->reason, "%s: %s", a->reason, a->text);
+	nack(chan->peer, chan->number, a);
 	if (a->closed)
 		drop(chan);
 }

@@ -85,9 +85,7 @@ void hr__peer_look(struct hr__peer *p, const Headrace__Look *look)
 	p->active_ms = uv_now(p->peers->loop);
 	p->active_ping = p->ping_id;
 	if (!p->who.user && !p->who.operator_) {
-		hr__peer_refuse(p, "identity",
-				"the collector cannot identify you: use a certificate of a user, a "
-				"MUNGE credential, or connect from its machine");
+		hr__peer_refuse(p, "identity", HR_WHO_UNKNOWN);
 		return;
 	}
 	do

@@ -477,8 +477,7 @@ int hr_queries_begin(struct hr_queries *all, struct hr_conn *client, const struc
 	if (of_client(all, client) != NULL)
 		return -EBUSY;
 	if (!who->user && !who->operator_) {
-		queries_refuse(client, "the collector cannot identify you: use a certificate of a "
-				       "user, a MUNGE credential, or connect from its machine");
+		queries_refuse(client, HR_WHO_UNKNOWN);
 		return -EACCES;
 	}
 	if (!all->config.store) {

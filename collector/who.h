@@ -45,6 +45,11 @@ struct hr_who_rules {
 	bool plain_anywhere;	  /* plain connections from other machines are accepted */
 };
 
+/* What a client reads that may not query. */
+#define HR_WHO_UNKNOWN                                                                             \
+	"the collector cannot identify you: use a certificate of a user, a MUNGE credential, or "  \
+	"connect from its machine"
+
 /* Returns 0, or -EACCES if the peer has no rights here; *ret_error (malloc'ed) contains advice. */
 int hr_who_decide(const struct hr_who_rules *rules, const struct hr_conn_peer *peer,
 		  const char *credential, struct hr_who *ret, char **ret_error);

@@ -357,12 +357,8 @@ int hr_config_file(const struct hr_config_key *keys, size_t n, void *config, con
 	int r;
 
 	if (!file) {
-		char reason[128];
-
 		r = -errno;
-		hr_text_fail(-EINVAL, ret_error, "cannot read %s: %s", path,
-			     strerror_r(-r, reason, sizeof(reason)));
-		return r;
+		return hr_text_fail(r, ret_error, "cannot read %s: %s", path, strerrordesc_np(-r));
 	}
 	f.seen = calloc(n + 1, sizeof(*f.seen));
 	mistakes = open_memstream(&text, &bytes);

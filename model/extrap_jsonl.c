@@ -130,7 +130,7 @@ int hr__jsonl_read(struct hr__extrap_input *in)
 	return r;
 }
 
-static int point_write(FILE *out, const struct hr_measurements *m, const char *const *names,
+static void point_write(FILE *out, const struct hr_measurements *m, const char *const *names,
 		       const char *region, const char *metric, const struct hr_point *p)
 {
 	for (size_t v = 0; v < p->n; v++) {
@@ -148,7 +148,6 @@ static int point_write(FILE *out, const struct hr_measurements *m, const char *c
 		hr_json_raw(&j, "value", hr__number_text(p->values[v]).s);
 		hr_json_end(&j);
 	}
-	return 0;
 }
 
 /* Writes a series. Names are UTF-8: other bytes are escaped. */
@@ -160,7 +159,7 @@ static int series_write(FILE *out, const struct hr_measurements *m, const char *
 	int r = region != NULL && metric != NULL ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < s->n && r == 0; i++)
-		r = point_write(out, m, names, region, metric, &s->points[i]);
+		point_write(out, m, names, region, metric, &s->points[i]);
 	free(region);
 	free(metric);
 	return r;

@@ -59,7 +59,7 @@ static void evidence_add_usual(struct hr__evidence *e, const struct hr_model_sam
 int hr__evidence_init(const struct hr_model_samples *s, enum hr_space space,
 		      struct hr__evidence *ret)
 {
-	struct hr__evidence e = {.n = s->n, .n_parameters = s->n_parameters};
+	struct hr__evidence e = {.n = s->n};
 	double limit = hr_outliers_limit(s);
 	size_t positive = 0, negative = 0;
 

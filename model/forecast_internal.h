@@ -22,7 +22,6 @@
 /* Noise is relative: the weight of a mean is its number of repetitions over its square. */
 struct hr__evidence {
 	size_t n; /* points */
-	unsigned n_parameters;
 	double (*x)[HR_MODEL_PARAMETERS];
 	double *mean, *weight;
 	double within;	 /* relative squared differences of repetitions to their mean */

@@ -111,12 +111,9 @@ void hr_metric(FILE *out, const char *name, enum hr_metric_type type, const char
 /* Writes a label in valid UTF-8. Otherwise, a Prometheus server would reject the whole text. */
 static void write_label(FILE *out, const char *name, const char *value)
 {
-	size_t n = strlen(value), room = 4 * n + 1;
-	char *clean = malloc(room);
+	char *clean = hr_text_escaped(value, strlen(value));
 
 	fprintf(out, "%s=\"", name);
-	if (clean)
-		hr_text_escape(clean, room, value, n);
 	for (const char *at = clean ? clean : ""; *at; at++) {
 		if (*at == '\\' || *at == '"')
 			fputc('\\', out);

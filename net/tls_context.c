@@ -22,7 +22,6 @@ static const char *reason(void)
 
 static int check_readable(const char *path, const char *what, struct stat *ret, char **ret_error)
 {
-	char text[128];
 	FILE *f = path ? fopen(path, "re") : NULL;
 	int r;
 
@@ -33,7 +32,7 @@ static int check_readable(const char *path, const char *what, struct stat *ret, 
 		(void)fclose(f);
 	return r < 0 ? hr_text_fail(
 			   r, ret_error, "cannot read %s %s: %s%s", what, path,
-			   strerror_r(-r, text, sizeof(text)),
+			   strerrordesc_np(-r),
 			   r == -EACCES
 			       ? " (its owner can allow a group to read it: chgrp, chmod 640)"
 			       : "")

@@ -13,8 +13,6 @@
 #include "common/fnv.h"
 #include "common/text.h"
 
-#define BUCKETS_MIN 64u
-
 /* ---- folders --------------------------------------------------------------------------------- */
 
 struct opening {
@@ -77,59 +75,41 @@ static bool same_stream(const struct hr_stream *a, const Headrace__StreamStart *
 		(strcmp(a->boot_id, b->boot_id) == 0 && strcmp(a->cluster, b->cluster) == 0));
 }
 
-static struct hr__stream **bucket(const struct hr_catalog *c, const char *job, const char *node,
-				  uint32_t attempt, uint64_t instance)
+/* Returns a key of the streams that can be the same one. */
+static uint64_t stream_key(const char *job, const char *node, uint32_t attempt, uint64_t instance)
 {
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, job, strlen(job) + 1);
 
 	hash = hr_fnv(hash, node, strlen(node) + 1);
 	hash = hr_fnv(hash, &attempt, sizeof(attempt));
-	hash = hr_fnv(hash, &instance, sizeof(instance));
-	return &c->buckets[hash & (c->n_buckets - 1)];
+	return hr_fnv(hash, &instance, sizeof(instance));
 }
 
 static struct hr__stream *find_stream(const struct hr_catalog *c,
 				      const Headrace__StreamStart *start)
 {
-	struct hr__stream *s;
+	uint32_t i = hr_map64_get(&c->by_key, stream_key(start->job, start->node, start->attempt,
+							 start->instance));
+	struct hr__stream *s = i != HR_MAP64_NONE ? c->streams[i] : NULL;
 
-	if (c->n_buckets == 0)
-		return NULL;
-	s = *bucket(c, start->job, start->node, start->attempt, start->instance);
 	while (s && !same_stream(&s->view, start))
 		s = s->next;
 	return s;
 }
 
-/* Appends a stream to its bucket, so that find_stream finds the first store's copy first. */
-static void add_to_bucket(const struct hr_catalog *c, struct hr__stream *s)
-{
-	const struct hr_stream *v = &s->view;
-	struct hr__stream **at = bucket(c, v->job, v->node, v->attempt, v->instance);
-
-	while (*at)
-		at = &(*at)->next;
-	s->next = NULL;
-	*at = s;
-}
-
+/* Appends the last stream to those with its key: find_stream finds the first store's copy first. */
 static int index_stream(struct hr_catalog *c)
 {
-	size_t n = c->n_buckets ? 2 * c->n_buckets : BUCKETS_MIN;
-	struct hr__stream **buckets;
+	struct hr__stream *s = c->streams[c->n_streams - 1], **at;
+	uint64_t key =
+	    stream_key(s->view.job, s->view.node, s->view.attempt, s->view.instance);
+	uint32_t first = hr_map64_get(&c->by_key, key);
 
-	if (c->n_streams <= c->n_buckets) {
-		add_to_bucket(c, c->streams[c->n_streams - 1]);
-		return 0;
-	}
-	buckets = calloc(n, sizeof(*buckets));
-	if (!buckets)
-		return -ENOMEM;
-	free(c->buckets);
-	c->buckets = buckets;
-	c->n_buckets = n;
-	for (size_t i = 0; i < c->n_streams; i++)
-		add_to_bucket(c, c->streams[i]);
+	if (first == HR_MAP64_NONE)
+		return hr_map64_set(&c->by_key, key, (uint32_t)(c->n_streams - 1));
+	for (at = &c->streams[first]->next; *at; at = &(*at)->next)
+		;
+	*at = s;
 	return 0;
 }
 
@@ -419,7 +399,7 @@ void hr_catalog_free(struct hr_catalog *c)
 	for (size_t i = 0; i < c->n_problems; i++)
 		free(c->problems[i].text);
 	free(c->streams);
-	free(c->buckets);
+	hr_map64_done(&c->by_key);
 	free(c->views);
 	for (size_t i = 0; i < c->n_retired; i++)
 		free(c->retired[i].job);

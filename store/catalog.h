@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "common/map64.h"
 #include "store/folder.h"
 #include "store/index.h"
 #include "store/segment.h"
@@ -37,7 +38,7 @@ struct hr__segment {
 
 struct hr__stream {
 	struct hr_stream view; /* the part that callers see */
-	struct hr__stream *next;
+	struct hr__stream *next; /* with the same key (hr_catalog.by_key) */
 	struct hr__segment *segments;
 	size_t n_segments, segments_room;
 	Headrace__Frame **kept; /* frames to which `view` points */
@@ -52,8 +53,7 @@ struct hr__stream {
 struct hr_catalog {
 	struct hr__stream **streams;
 	size_t n_streams, streams_room;
-	struct hr__stream **buckets; /* by job, node, attempt and instance; only while opening */
-	size_t n_buckets;	     /* a power of two */
+	struct hr_map64 by_key; /* the first stream with a key; only while opening */
 	struct hr_stream *views;
 	struct hr_problem *problems;
 	size_t n_problems, problems_room;

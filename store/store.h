@@ -221,7 +221,7 @@ int hr_writer_append_last(struct hr_writer *w, const uint8_t *frame, size_t byte
 /* Seals segments at this size. From small segments, a spool can remove few frames at a time. */
 void hr_writer_segment_bytes(struct hr_writer *w, uint64_t bytes);
 
-/* Seals the open segment, and starts the next one. After a failure, the old segment stays open. */
+/* Seals the open segment, if any, and starts the next. After a failure, the old one stays open. */
 int hr_writer_roll(struct hr_writer *w);
 
 /*

@@ -182,11 +182,6 @@ void hr_writer_segment_bytes(struct hr_writer *w, uint64_t bytes)
 	w->segment_bytes = bytes;
 }
 
-int hr_writer_roll(struct hr_writer *w)
-{
-	return hr__writer_start_segment(w);
-}
-
 int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 {
 	uint64_t before = w->mark;
@@ -197,7 +192,7 @@ int hr_writer_skip(struct hr_writer *w, uint64_t mark)
 	if (mark == before)
 		return 0;
 	w->mark = mark;
-	r = hr__writer_start_segment(w);
+	r = hr_writer_roll(w);
 	if (r < 0 && w->fd >= 0) /* if there is no new segment, the old one stays in use */
 		w->mark = before;
 	return r;
@@ -211,7 +206,7 @@ static int open_for_append(struct hr_writer *w)
 	if (w->fd >= 0 && w->offset <= w->segment_bytes &&
 	    hr__index_bytes(&w->index) <= w->index_bytes)
 		return 0;
-	r = hr__writer_start_segment(w);
+	r = hr_writer_roll(w);
 	return w->fd >= 0 ? 0 : r;
 }
 

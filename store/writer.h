@@ -44,9 +44,6 @@ int hr__writer_append_bytes(struct hr_writer *w, const uint8_t *buf, size_t byte
 /* Writes the footer. If this fails, the segment stays readable without a footer. */
 int hr__writer_seal(struct hr_writer *w);
 
-/* Seals the open segment, if any, and starts the next. After a failure, the old one stays open. */
-int hr__writer_start_segment(struct hr_writer *w);
-
 void hr__writer_leave_segment(struct hr_writer *w);
 
 /* Continues the last segment, or starts the first. Adds the number of cut bytes to *cut_bytes. */

@@ -160,7 +160,7 @@ static int make_segment(struct hr_writer *w, const uint8_t *head, size_t bytes, 
 	return 0;
 }
 
-int hr__writer_start_segment(struct hr_writer *w)
+int hr_writer_roll(struct hr_writer *w)
 {
 	Headrace__Frame frame = HEADRACE__FRAME__INIT;
 	uint64_t room_end = 0;
@@ -327,7 +327,7 @@ static int writer_recover_begin(struct hr_writer *w)
 	if (r < 0 && r != -ENOENT)
 		return r; /* an unreadable mark must not become 0 */
 	w->mark = r == 0 && state.retired ? state.mark : 0;
-	return hr__writer_start_segment(w);
+	return hr_writer_roll(w);
 }
 
 int hr__writer_resume(struct hr_writer *w, uint64_t *cut_bytes)
