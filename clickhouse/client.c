@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/array.h"
 #include "common/text.h"
 
 #define ERROR_BYTES 400u /* how much of an error of ClickHouse a message has */

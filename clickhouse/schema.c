@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clickhouse/schema.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "clickhouse/block.h"

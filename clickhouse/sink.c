@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clickhouse/schema.h"
 #include "common/text.h"
 
 #define DAY_S	 86400u

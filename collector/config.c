@@ -13,7 +13,6 @@
 #include "common/text.h"
 #include "net/address.h"
 #include "net/conn.h"
-#include "net/wire.h"
 
 #define KEY(name, type, field) HR_CONFIG_KEY(struct hr_collector_config, name, type, field)
 

@@ -7,8 +7,6 @@
  */
 #include "collector/ingest_internal.h"
 
-#include <stdlib.h>
-
 #include "common/array.h"
 
 #define SILENT_MOST 4096u

@@ -5,7 +5,6 @@
  * coefficients by the mean of all values, so that each coefficient is about between 0 and 1.
  */
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 

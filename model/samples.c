@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/array.h"
 #include "common/order.h"
 
 static double mean_of(const double *values, size_t n)
