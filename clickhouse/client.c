@@ -110,12 +110,6 @@ static const struct hr_ch_host *host_of(const struct hr_ch_client *c, unsigned s
 	return i < n ? &t->hosts[first + (c->last[shard] + i) % n] : NULL;
 }
 
-/* Prefers another host of the shard from now on. */
-static void skip_host(struct hr_ch_client *c, unsigned shard)
-{
-	c->last[shard]++;
-}
-
 /* Sends a statement as the body. `r` has `take` and `self`, and gets the results. */
 static int ask_shard(struct hr_ch_client *c, unsigned shard, const char *sql,
 		     struct hr_web_request *r, char **ret_error)
@@ -144,7 +138,7 @@ static int ask_shard(struct hr_ch_client *c, unsigned shard, const char *sql,
 		    !host_of(c, shard, i + 1))
 			break;
 		hr_web_done(r);
-		skip_host(c, shard);
+		c->last[shard]++; /* prefers another host from now on */
 	}
 	return error;
 }
@@ -373,7 +367,7 @@ int hr_ch_insert(struct hr_ch_client *c, unsigned shard, struct hr_ch_block *blo
 	int error = host ? insert_at(c, host, blocks, n, ret_error) : -EINVAL;
 
 	if (error < 0)
-		skip_host(c, shard);
+		c->last[shard]++; /* prefers another host from now on */
 	return error;
 }
 

@@ -331,8 +331,7 @@ int hr_ch_sink_check(struct hr_ch_sink *k, char **ret_error)
 	return r;
 }
 
-int hr_ch_sink_new(const struct hr_ch_target *target, const atomic_bool *stop,
-		   struct hr_ch_sink **ret, char **ret_error)
+int hr_ch_sink_new(const struct hr_ch_target *target, struct hr_ch_sink **ret, char **ret_error)
 {
 	struct hr_ch_sink *k = calloc(1, sizeof(*k));
 	int r = k ? 0 : -ENOMEM;
@@ -346,7 +345,7 @@ int hr_ch_sink_new(const struct hr_ch_target *target, const atomic_bool *stop,
 	for (unsigned i = 0; r == 0 && i < target->n_shards; i++)
 		r = hr_ch_rows_init(&k->rows[i]);
 	if (r == 0)
-		r = hr_ch_client_new(target, stop, &k->client, ret_error);
+		r = hr_ch_client_new(target, NULL, &k->client, ret_error);
 	if (r < 0)
 		hr_ch_sink_free(k);
 	else

@@ -68,8 +68,7 @@ struct hr_ch_sink_stream {
 	char hash[HR_CH_SINK_SECRET_BYTES]; /* of the secret */
 };
 
-int hr_ch_sink_new(const struct hr_ch_target *target, const atomic_bool *stop,
-		   struct hr_ch_sink **ret, char **ret_error);
+int hr_ch_sink_new(const struct hr_ch_target *target, struct hr_ch_sink **ret, char **ret_error);
 void hr_ch_sink_free(struct hr_ch_sink *k); /* accepts NULL */
 
 /* Checks that all tables of tables.def exist. -ENOENT: some are missing. */

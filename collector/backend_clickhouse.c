@@ -50,7 +50,7 @@ static int clickhouse_start(struct hr__worker *w)
 	w->ch = calloc(1, sizeof(*w->ch));
 	if (!w->ch)
 		return -ENOMEM;
-	r = hr_ch_sink_new(w->ingest->config.clickhouse, NULL, &w->ch->sink, &error);
+	r = hr_ch_sink_new(w->ingest->config.clickhouse, &w->ch->sink, &error);
 	if (r < 0)
 		hr_log(HR_LOG_ERROR, "%s", error ? error : strerrordesc_np(-r));
 	free(error);

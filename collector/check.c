@@ -175,7 +175,7 @@ static void check_folders(struct store_check *k)
 static int ask_sink(const struct hr_ch_target *target, char **ret_error)
 {
 	struct hr_ch_sink *sink = NULL;
-	int r = hr_ch_sink_new(target, NULL, &sink, ret_error);
+	int r = hr_ch_sink_new(target, &sink, ret_error);
 
 	if (r == 0)
 		r = hr_ch_sink_check(sink, ret_error);

@@ -35,8 +35,7 @@ static void channel_free(struct hr_channel *ch)
 	free(ch);
 }
 
-void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
-		       void *context)
+void hr_ingest_answers(struct hr_ingest *in, void (*take)(const struct hr_answer *a))
 {
 	struct hr__answer *a, *next;
 
@@ -51,7 +50,7 @@ void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const s
 		next = a->next;
 		a->view.self = a->channel->self;
 		if (gone || !a->channel->detached)
-			take(context, &a->view);
+			take(&a->view);
 		if (gone) { /* `a` is a member of the channel */
 			channel_free(a->channel);
 			continue;
@@ -274,11 +273,6 @@ static int push(struct hr_channel *ch, const struct hr__item *filled)
 	return 0;
 }
 
-static struct hr__worker *worker_of(struct hr_ingest *in, const Headrace__Open *o)
-{
-	return &in->workers[hr__stream_hash(o->job, o->node, o->instance) % in->config.threads];
-}
-
 int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 		   const struct hr_ingest_right *right, struct hr_channel **ret)
 {
@@ -288,7 +282,8 @@ int hr_ingest_open(struct hr_ingest *in, void *self, const Headrace__Open *open,
 	if (!ch)
 		return -ENOMEM;
 	ch->ingest = in;
-	ch->worker = worker_of(in, open);
+	ch->worker = &in->workers[hr__stream_hash(open->job, open->node, open->instance) %
+				  in->config.threads];
 	ch->self = self;
 	ch->right = *right;
 	ch->open = hr_message_copy(&open->base);
@@ -417,9 +412,8 @@ bool hr_ingest_stopped(struct hr_ingest *in)
 	return stopped;
 }
 
-static void drop_answer(void *context, const struct hr_answer *a)
+static void drop_answer(const struct hr_answer *a)
 {
-	(void)context;
 	(void)a;
 }
 
@@ -450,7 +444,7 @@ void hr_ingest_free(struct hr_ingest *in)
 	for (unsigned i = 0; i < in->config.threads; i++)
 		if (in->workers[i].started)
 			pthread_join(in->workers[i].thread, NULL);
-	hr_ingest_answers(in, drop_answer, NULL);
+	hr_ingest_answers(in, drop_answer);
 	for (unsigned i = 0; i < in->config.threads; i++)
 		if (in->workers[i].started)
 			worker_done(&in->workers[i]);

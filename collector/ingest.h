@@ -116,8 +116,7 @@ int hr_ingest_clock(struct hr_channel *ch, const struct hr_node_clock *clock);
 void hr_ingest_close(struct hr_channel *ch);
 
 /* Passes the available answers to `take`, which may call hr_ingest_close. */
-void hr_ingest_answers(struct hr_ingest *in, void (*take)(void *context, const struct hr_answer *a),
-		       void *context);
+void hr_ingest_answers(struct hr_ingest *in, void (*take)(const struct hr_answer *a));
 
 /* Totals since the start, and current values. Any thread may call hr_ingest_stats. */
 #define HR_INGEST_COMMIT_STEPS 8u

@@ -22,7 +22,7 @@ static void *get(void *self, size_t bytes)
 static void ingest_frame_give(void *self, void *memory)
 {
 	(void)self;
-	(void)memory; /* unpack_done() frees all memory at once */
+	(void)memory; /* hr__channel_frame frees all memory at once */
 }
 
 static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_t bytes)
@@ -33,11 +33,6 @@ static Headrace__Frame *unpack(struct hr__worker *w, const uint8_t *frame, size_
 
 	w->unpacked_bytes = 0;
 	return hr_frame_unpack_into(frame, bytes, &allocator, &msg) == 0 ? msg : NULL;
-}
-
-static void unpack_done(struct hr__worker *w)
-{
-	hr_arena_free(&w->unpacked);
 }
 
 /* Returns whether a StreamStart of the daemon equals the one in the store. */
@@ -111,11 +106,6 @@ static void gap(struct hr__worker *w, struct hr_channel *ch, uint64_t seq)
 	ch->last_seq = seq;
 }
 
-static bool is_full(int error)
-{
-	return error == -ENOSPC || error == -EDQUOT;
-}
-
 static void ingest_frame_refuse(struct hr__worker *w, struct hr_channel *ch, uint64_t seq,
 				int error)
 {
@@ -126,7 +116,7 @@ static void ingest_frame_refuse(struct hr__worker *w, struct hr_channel *ch, uin
 	    &(struct hr__nack){
 		.reason = "full", .mark = ch->stream->mark, .retry_ms = w->retry_ms, .alarm = true},
 	    "%s: %s", w->ingest->backend->where(ch->stream),
-	    is_full(error) ? "no space left" : strerrordesc_np(-error));
+	    error == -ENOSPC || error == -EDQUOT ? "no space left" : strerrordesc_np(-error));
 }
 
 static void ingest_frame_append(struct hr__worker *w, struct hr_channel *ch, Headrace__Frame *msg,
@@ -170,5 +160,5 @@ void hr__channel_frame(struct hr__worker *w, struct hr_channel *ch, const uint8_
 				what);
 	else if (msg->body_case != HEADRACE__FRAME__BODY_JOB || owns_job(w, ch, msg->job))
 		ingest_frame_append(w, ch, msg, frame, bytes);
-	unpack_done(w);
+	hr_arena_free(&w->unpacked);
 }

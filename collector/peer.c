@@ -300,13 +300,12 @@ static void take_nack(struct hr__chan *chan, const struct hr_answer *a)
 		drop(chan);
 }
 
-static void answer_take(void *context, const struct hr_answer *a)
+static void answer_take(const struct hr_answer *a)
 {
 	Headrace__Opened words = HEADRACE__OPENED__INIT;
 	Headrace__Ack ack = HEADRACE__ACK__INIT;
 	struct hr__chan *chan = a->self;
 
-	(void)context;
 	switch (a->kind) {
 	case HR_ANSWER_RELEASED:
 		chan_release(chan, a->bytes);
@@ -333,7 +332,7 @@ static void answer_take(void *context, const struct hr_answer *a)
 
 void hr_peers_answers(struct hr_peers *peers)
 {
-	hr_ingest_answers(peers->ingest, answer_take, NULL);
+	hr_ingest_answers(peers->ingest, answer_take);
 	resume_peers(peers);
 }
 

@@ -30,10 +30,10 @@ ProtobufCBinaryData hr_bytes_in(struct hr_arena *a, const void *data, size_t byt
 
 /* ---- roll-ups -------------------------------------------------------------------------------- */
 
-static size_t sparse_bins(struct hr_arena *a, const uint32_t *bins, size_t n, uint64_t **ret)
+static size_t sparse_bins(struct hr_arena *a, const uint32_t *bins, uint64_t **ret)
 {
 	uint64_t pairs[2 * HR_HIST_BINS];
-	size_t used = hr_hist_sparse(bins, n, pairs);
+	size_t used = hr_hist_sparse(bins, HR_HIST_BINS, pairs);
 
 	*ret = used ? hr_arena_copy(a, pairs, used * sizeof(*pairs)) : NULL;
 	return *ret ? used : 0;
@@ -51,8 +51,8 @@ static void rollup_message(struct hr_arena *a, const struct hr_rollup *r, Headra
 	m->errors = r->errors;
 	m->dur_ns = r->dur_ns;
 	m->max_dur_ns = r->max_dur_ns;
-	m->n_size_hist = sparse_bins(a, r->size_hist, HR_HIST_BINS, &m->size_hist);
-	m->n_dur_hist = sparse_bins(a, r->dur_hist, HR_HIST_BINS, &m->dur_hist);
+	m->n_size_hist = sparse_bins(a, r->size_hist, &m->size_hist);
+	m->n_dur_hist = sparse_bins(a, r->dur_hist, &m->dur_hist);
 }
 
 /*

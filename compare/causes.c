@@ -36,7 +36,7 @@ static double log_ratio(double a, double b)
 /* Returns the mean of a measure (hr_side_sum) of side A or B. */
 static double mean_sum(const struct hr_causes_search *s, int side, const char *measure)
 {
-	return hr_side_sum(&s->sides[side], measure, NULL, s->scale);
+	return hr_side_sum(&s->sides[side], measure, s->scale);
 }
 
 /*
@@ -241,8 +241,8 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	struct hr_compare_cause *cause;
 
 	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
-		n[i] = hr_side_sum(&s->sides[i], "checkpoints", NULL, NULL);
-		bytes[i] = hr_side_sum(&s->sides[i], "checkpoint_bytes", NULL, NULL);
+		n[i] = hr_side_sum(&s->sides[i], "checkpoints", NULL);
+		bytes[i] = hr_side_sum(&s->sides[i], "checkpoint_bytes", NULL);
 	}
 	count = sign * log_ratio(n[HR_COMPARE_A], n[HR_COMPARE_B]);
 	time = sign * log_ratio(d->a, d->b) - count;

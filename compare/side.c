@@ -86,13 +86,13 @@ double hr_compare_run_scale(const struct hr_compare_run *run, const struct hr_co
 	return own > 0 && scale->work > 0 ? scale->work / own : 1;
 }
 
-double hr_side_sum(const struct hr_compare_side *side, const char *measure, const char *name,
+double hr_side_sum(const struct hr_compare_side *side, const char *measure,
 		   const struct hr_compare_scale *scale)
 {
 	double sum = 0;
 
 	for (size_t i = 0; i < side->n; i++)
-		sum += hr_compare_run_sum(&side->runs[i], measure, name) *
+		sum += hr_compare_run_sum(&side->runs[i], measure, NULL) *
 		       hr_compare_run_scale(&side->runs[i], scale);
 	return sum / (double)side->n;
 }

@@ -88,7 +88,7 @@ int hr_side_means(const struct hr_compare_side *side, const struct hr_compare_sc
 void hr_side_means_done(struct hr_side_means *m);
 
 /* Returns the mean over the runs of the sum of a measure, scaled unless `scale` is NULL. */
-double hr_side_sum(const struct hr_compare_side *side, const char *measure, const char *name,
+double hr_side_sum(const struct hr_compare_side *side, const char *measure,
 		   const struct hr_compare_scale *scale);
 
 /* Returns the mean of a setting over the runs; -1: no run has it. */

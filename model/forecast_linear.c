@@ -139,7 +139,7 @@ static int node_add(const struct hr__evidence *e, const struct linear_form *f, c
 
 /* Adds a form for each term of one parameter. Returns 0 or -ENOMEM. */
 static int forms_of_one(const struct hr__evidence *e, unsigned parameter,
-			const struct hr_term *terms, size_t n, double prior, struct linear *to)
+			const struct hr_term *terms, size_t n, struct linear *to)
 {
 	struct hr_form form = {.n_products = 1, .products = {(uint8_t)(1u << parameter)}};
 	int r = 0;
@@ -147,7 +147,7 @@ static int forms_of_one(const struct hr__evidence *e, unsigned parameter,
 	for (size_t i = 0; i < n && r == 0; i++) {
 		form.terms[parameter] = terms[i];
 		if (e->logs[parameter] || terms[i].log == 0)
-			r = form_add(e, &form, prior + hr__term_prior(terms[i]), to);
+			r = form_add(e, &form, hr__term_prior(terms[i]), to);
 	}
 	return r;
 }
@@ -198,7 +198,7 @@ static int terms_choose(const struct hr_model_samples *s, unsigned parameter, en
 	if (r == 0)
 		r = linear_init(&e, &l);
 	if (r == 0)
-		r = forms_of_one(&e, 0, terms, hr_space_terms(space, terms), 0, &l);
+		r = forms_of_one(&e, 0, terms, hr_space_terms(space, terms), &l);
 	if (r == 0) {
 		*n = linear_choose(&e, &l, *n);
 		for (size_t i = 0; i < *n; i++)
@@ -260,7 +260,7 @@ static int forms_of_several(const struct hr__evidence *e, const struct hr_model_
 		c.n[i] = s->n_parameters == 2 ? TERMS_OF_TWO : TERMS_OF_THREE;
 		r = terms_choose(s, i, space, c.terms[i], &c.n[i]);
 		if (r == 0)
-			r = forms_of_one(e, i, c.terms[i], c.n[i], 0, to);
+			r = forms_of_one(e, i, c.terms[i], c.n[i], to);
 	}
 	for (unsigned i = 0; i < (s->n_parameters == 2 ? 1 : 3) && r == 0; i++)
 		r = forms_combine(e, sets[i], 2, &c, to);
@@ -280,7 +280,7 @@ int hr__linear_add(struct hr__evidence *e, const struct hr_model_samples *s, enu
 	if (r == 0)
 		r = form_add(e, &(struct hr_form){0}, log(HR_PRIOR_CONSTANT), &l);
 	if (r == 0 && s->n_parameters == 1)
-		r = forms_of_one(e, 0, terms, hr_space_terms(space, terms), 0, &l);
+		r = forms_of_one(e, 0, terms, hr_space_terms(space, terms), &l);
 	else if (r == 0)
 		r = forms_of_several(e, s, space, &l);
 	for (size_t i = 1; i < l.n; i++)

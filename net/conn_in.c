@@ -19,12 +19,6 @@ void hr__in_done(struct hr_conn *c)
 	hr_assembly_done(&c->in);
 }
 
-/* Whether TLS data arrived: a client's hello, or the answer of a server that needs TLS. */
-static bool looks_like_tls(const struct hr_conn *c)
-{
-	return !c->tls && hr__looks_like_tls(c->in.header[0]);
-}
-
 /* Passes a whole frame to the owner. `r`: result of the assembly; an error ends the connection. */
 static void deliver(struct hr_conn *c, int r)
 {
@@ -35,7 +29,7 @@ static void deliver(struct hr_conn *c, int r)
 	if (r == -E2BIG)
 		hr__conn_end(c, r, "the other side sent a frame of more than %zu bytes",
 			     c->in.limit);
-	else if (r == -EBADMSG && looks_like_tls(c))
+	else if (r == -EBADMSG && !c->tls && hr__looks_like_tls(c->in.header[0]))
 		hr__conn_end(c, -EPROTONOSUPPORT, "the other side uses TLS, this side does not");
 	else if (r == -EBADMSG)
 		hr__conn_end(c, r, "the other side sent something that is not a frame, or damaged");

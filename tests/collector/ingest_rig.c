@@ -40,7 +40,7 @@ static void ring(void *self)
 	assert_int_equal(eventfd_write(rig->bell, 1), 0);
 }
 
-static void take(void *context, const struct hr_answer *a)
+static void take(const struct hr_answer *a)
 {
 	struct end *e = a->self;
 
@@ -70,7 +70,7 @@ static void take(void *context, const struct hr_answer *a)
 
 void ingest_take(struct rig *rig)
 {
-	hr_ingest_answers(rig->in, take, NULL);
+	hr_ingest_answers(rig->in, take);
 }
 
 void ingest_listen(struct rig *rig)
