@@ -230,7 +230,7 @@ static void print_man(FILE *to)
 	    "check applies to the user who runs it: run it as the user of the collector.\n"
 	    ".TP\n\\fB\\-\\-help\\fR, \\fB\\-\\-version\\fR\nprint help or the version.\n",
 	    to);
-	hr_config_man(hr_collector_keys, hr_collector_n_keys, to);
+	hr_config_man(hr_collector_keys, hr_collector_n_keys, true, to);
 	fputs(
 	    ".SH SIGNALS\n"
 	    ".TP\n\\fBSIGTERM\\fR, \\fBSIGINT\\fR\ncommit and acknowledge received data, seal "

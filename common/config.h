@@ -105,10 +105,9 @@ struct hr_config_rule {
 bool hr_config_rules(const struct hr_config_rule *rules, size_t n,
 		     void (*report)(const char *text));
 
-/* Write --help or options for a man page. _man_flags leaves out the names of keys in the file. */
+/* Write --help or options for a man page. `file`: with the names of keys in the file. */
 void hr_config_help(const struct hr_config_key *keys, size_t n, FILE *to);
-void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to);
-void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to);
+void hr_config_man(const struct hr_config_key *keys, size_t n, bool file, FILE *to);
 /* Escapes text for troff: no line begins a request, and backslashes and hyphens are literal. */
 void hr_config_roff(const char *text, FILE *to);
 

@@ -92,7 +92,7 @@ void hr_config_roff(const char *text, FILE *to)
 	}
 }
 
-static void put_man(const struct hr_config_key *keys, size_t n, bool file, FILE *to)
+void hr_config_man(const struct hr_config_key *keys, size_t n, bool file, FILE *to)
 {
 	char left[160], otherwise[256];
 
@@ -124,14 +124,4 @@ static void put_man(const struct hr_config_key *keys, size_t n, bool file, FILE 
 			fputs(" A change needs a restart.", to);
 		putc('\n', to);
 	}
-}
-
-void hr_config_man(const struct hr_config_key *keys, size_t n, FILE *to)
-{
-	put_man(keys, n, true, to);
-}
-
-void hr_config_man_flags(const struct hr_config_key *keys, size_t n, FILE *to)
-{
-	put_man(keys, n, false, to);
 }

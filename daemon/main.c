@@ -58,7 +58,7 @@ static void print_man(FILE *to)
 	      ".TP\n\\fB\\-\\-check\\-config\\fR\ncheck file and options, report mistakes, and "
 	      "end.\n",
 	      to);
-	hr_config_man(hr_service_keys, hr_service_n_keys, to);
+	hr_config_man(hr_service_keys, hr_service_n_keys, true, to);
 	fputs(".SH UPLINK\n", to);
 	hr_uplink_man(to);
 	fputs(

@@ -143,6 +143,7 @@ void hr__index_clock(struct hr_index *ix, const Headrace__Frame *msg)
 	if (!msg->clock)
 		return;
 	ix->has_clock = true;
+	headrace__clock__init(&ix->clock);
 	ix->clock.boot_ns = msg->clock->boot_ns;
 	ix->clock.real_ns = msg->clock->real_ns;
 	ix->clock.error_ns = msg->clock->error_ns;

@@ -48,9 +48,7 @@ struct hr_index {
 	uint32_t max_file;
 	size_t copied_bytes; /* size of batches and mounts, for hr__index_bytes */
 	bool has_clock;
-	struct {
-		uint64_t boot_ns, real_ns, error_ns;
-	} clock; /* the last Clock sample */
+	Headrace__Clock clock; /* the last Clock sample */
 	struct hr_arena memory;
 };
 

@@ -66,7 +66,6 @@ struct main_parts {
 	uint64_t *offsets;
 	uint32_t *lengths, *kinds;
 	Headrace__BatchSummary *summaries, **summary_list;
-	Headrace__Clock clock;
 };
 
 static void fill_summary(Headrace__BatchSummary *s, const struct hr_batch_ref *b)
@@ -140,13 +139,8 @@ static int pack_main(const struct hr_index *ix, uint64_t offset, size_t paths_by
 		fill_main(ix, &parts, offset, paths_bytes, &index);
 		frame.body_case = HEADRACE__FRAME__BODY_INDEX;
 		frame.index = &index;
-		if (ix->has_clock) {
-			headrace__clock__init(&parts.clock);
-			parts.clock.boot_ns = ix->clock.boot_ns;
-			parts.clock.real_ns = ix->clock.real_ns;
-			parts.clock.error_ns = ix->clock.error_ns;
-			frame.clock = &parts.clock;
-		}
+		if (ix->has_clock)
+			frame.clock = (Headrace__Clock *)&ix->clock;
 		r = hr_frame_pack(&frame, 1, ret_buf, ret_bytes);
 	}
 	hr_arena_free(&memory);

@@ -137,5 +137,5 @@ void hr_uplink_help(FILE *to)
 
 void hr_uplink_man(FILE *to)
 {
-	hr_config_man_flags(keys, KEYS, to);
+	hr_config_man(keys, KEYS, false, to);
 }

@@ -357,9 +357,14 @@ static void test_help(void **state)
 	free(text);
 }
 
+static void print_man(const struct hr_config_key *of, size_t n, FILE *to)
+{
+	hr_config_man(of, n, true, to);
+}
+
 static void test_man(void **state)
 {
-	char *text = printed(hr_config_man);
+	char *text = printed(print_man);
 
 	assert_non_null(strstr(text, ".TP\n\\fB\\-\\-retention\\-age\\fR \\fITIME\\fR, "
 				     "\\fBretention_age\\fR in the file\n"
