@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -107,14 +108,13 @@ static int store_send(struct fd_store *s, const char *text, int fd)
 	return 0;
 }
 
-static int name_check(const char *name)
+static bool is_name(const char *name)
 {
 	size_t n = strlen(name);
 
-	if (n == 0 || n > NAME_MAX_BYTES ||
-	    strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != n)
-		return -EINVAL;
-	return 0;
+	return n > 0 && n <= NAME_MAX_BYTES &&
+	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+		   n;
 }
 
 /* Sends to `notify` and `above`. Returns the result of `notify`. */
@@ -134,16 +134,12 @@ static int send_both(const char *what, const char *name, int fd)
 
 int hr_fdstore_push(const char *name, int fd)
 {
-	int r = name_check(name);
-
-	return r < 0 || fd < 0 ? -EINVAL : send_both("FDSTORE=1\nFDPOLL=0", name, fd);
+	return is_name(name) && fd >= 0 ? send_both("FDSTORE=1\nFDPOLL=0", name, fd) : -EINVAL;
 }
 
 int hr_fdstore_remove(const char *name)
 {
-	int r = name_check(name);
-
-	return r < 0 ? r : send_both("FDSTOREREMOVE=1", name, -1);
+	return is_name(name) ? send_both("FDSTOREREMOVE=1", name, -1) : -EINVAL;
 }
 
 int hr_fdstore_notify(const char *text)

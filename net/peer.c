@@ -116,8 +116,8 @@ void hr_conn_peer(struct hr_conn *c, struct hr_conn_peer *ret)
 	*ret = (struct hr_conn_peer){0};
 	if (c->tls && hr_tls_ready(c->tls)) {
 		ret->tls = true;
-		hr_tls_peer(c->tls, ret->cn, sizeof(ret->cn), ret->ou, sizeof(ret->ou));
-		ret->until = hr_tls_peer_until(c->tls);
+		hr_tls_peer(c->tls, ret->cn, sizeof(ret->cn), ret->ou, sizeof(ret->ou),
+			    &ret->until);
 	}
 	if (uv_fileno(&c->io.handle, &fd) < 0 ||
 	    getpeername(fd, (struct sockaddr *)&ret->address, &peer_bytes) < 0 ||

@@ -66,13 +66,11 @@ bool hr_tls_ready(const struct hr_tls_session *s);
 const char *hr_tls_error(const struct hr_tls_session *s);
 
 /*
- * Returns names of the peer's certificate, if hr_tls_ready(). "": missing, duplicate, too long, or
- * with control characters. Of several OU, the one that begins with "headrace-" counts.
+ * Returns names of the peer's certificate, if hr_tls_ready(), and when it expires, in seconds since
+ * 1970. "": missing, duplicate, too long, or with control characters. Of several OU, the one that
+ * begins with "headrace-" counts.
  */
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,
-		 size_t ou_bytes);
-
-/* Returns when the peer's certificate expires, in seconds since 1970. 0: not ready. */
-int64_t hr_tls_peer_until(const struct hr_tls_session *s);
+		 size_t ou_bytes, int64_t *ret_until);
 
 #endif

@@ -61,22 +61,17 @@ static void only_entry(const X509 *cert, int nid, const char *prefix, char *ret,
 }
 
 void hr_tls_peer(const struct hr_tls_session *s, char *cn, size_t cn_bytes, char *ou,
-		 size_t ou_bytes)
+		 size_t ou_bytes, int64_t *ret_until)
 {
 	const X509 *cert = s->ready ? SSL_get0_peer_certificate(s->ssl) : NULL;
 
 	cn[0] = ou[0] = '\0';
+	*ret_until = 0;
 	if (!cert)
 		return;
 	only_entry(cert, NID_commonName, "", cn, cn_bytes);
 	only_entry(cert, NID_organizationalUnitName, "headrace-", ou, ou_bytes);
-}
-
-int64_t hr_tls_peer_until(const struct hr_tls_session *s)
-{
-	const X509 *cert = s->ready ? SSL_get0_peer_certificate(s->ssl) : NULL;
-
-	return cert ? hr__tls_seconds(X509_get0_notAfter(cert)) : 0;
+	*ret_until = hr__tls_seconds(X509_get0_notAfter(cert));
 }
 
 static void all_names(const X509 *cert, char *ret, size_t bytes)
