@@ -131,7 +131,7 @@ int hr__jsonl_read(struct hr__extrap_input *in)
 }
 
 static void point_write(FILE *out, const struct hr_measurements *m, const char *const *names,
-		       const char *region, const char *metric, const struct hr_point *p)
+			const char *region, const char *metric, const struct hr_point *p)
 {
 	for (size_t v = 0; v < p->n; v++) {
 		struct hr_json j;

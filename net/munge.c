@@ -73,7 +73,8 @@ int hr_munge_decode(const char *socket, const char *credential, uint32_t *ret_ui
 		r = convert(e, ctx, -EACCES, ret_error);
 	} else if (bytes != sizeof(purpose) - 1 ||
 		   memcmp(payload, purpose, sizeof(purpose) - 1) != 0) {
-		r = hr_text_fail(-EACCES, ret_error, "MUNGE: the credential is for another service");
+		r = hr_text_fail(-EACCES, ret_error,
+				 "MUNGE: the credential is for another service");
 	} else {
 		*ret_uid = uid;
 		*ret_gid = gid;

@@ -27,7 +27,8 @@ static int munge_api_load(const char *library, char **ret_error)
 
 	if (!table.handle)
 		return hr_text_fail(-ENOENT, ret_error,
-				    "cannot load the MUNGE library %s (Debian: libmunge2)", library);
+				    "cannot load the MUNGE library %s (Debian: libmunge2)",
+				    library);
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *fn = dlsym(table.handle, symbols[i].name);
 

@@ -31,8 +31,7 @@ static int check_readable(const char *path, const char *what, struct stat *ret, 
 	if (f)
 		(void)fclose(f);
 	return r < 0 ? hr_text_fail(
-			   r, ret_error, "cannot read %s %s: %s%s", what, path,
-			   strerrordesc_np(-r),
+			   r, ret_error, "cannot read %s %s: %s%s", what, path, strerrordesc_np(-r),
 			   r == -EACCES
 			       ? " (its owner can allow a group to read it: chgrp, chmod 640)"
 			       : "")

@@ -88,8 +88,8 @@ static uint64_t stream_key(const char *job, const char *node, uint32_t attempt, 
 static struct hr__stream *find_stream(const struct hr_catalog *c,
 				      const Headrace__StreamStart *start)
 {
-	uint32_t i = hr_map64_get(&c->by_key, stream_key(start->job, start->node, start->attempt,
-							 start->instance));
+	uint32_t i = hr_map64_get(
+	    &c->by_key, stream_key(start->job, start->node, start->attempt, start->instance));
 	struct hr__stream *s = i != HR_MAP64_NONE ? c->streams[i] : NULL;
 
 	while (s && !same_stream(&s->view, start))
@@ -101,8 +101,7 @@ static struct hr__stream *find_stream(const struct hr_catalog *c,
 static int index_stream(struct hr_catalog *c)
 {
 	struct hr__stream *s = c->streams[c->n_streams - 1], **at;
-	uint64_t key =
-	    stream_key(s->view.job, s->view.node, s->view.attempt, s->view.instance);
+	uint64_t key = stream_key(s->view.job, s->view.node, s->view.attempt, s->view.instance);
 	uint32_t first = hr_map64_get(&c->by_key, key);
 
 	if (first == HR_MAP64_NONE)

@@ -37,7 +37,7 @@ struct hr__segment {
 };
 
 struct hr__stream {
-	struct hr_stream view; /* the part that callers see */
+	struct hr_stream view;	 /* the part that callers see */
 	struct hr__stream *next; /* with the same key (hr_catalog.by_key) */
 	struct hr__segment *segments;
 	size_t n_segments, segments_room;

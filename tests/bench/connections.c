@@ -76,8 +76,9 @@ static const struct hr_conn_events receiver_events = {
 
 static void on_connection(uv_stream_t *listener, int status)
 {
-	int r =
-	    status < 0 ? status : hr_conn_accept(listener, b.tls, false, &receiver_events, NULL, &b.conn);
+	int r = status < 0
+		    ? status
+		    : hr_conn_accept(listener, b.tls, false, &receiver_events, NULL, &b.conn);
 
 	if (r < 0)
 		die("accept", r);

@@ -99,7 +99,8 @@ static void on_connection(uv_stream_t *listener, int status)
 	assert_int_equal(status, 0);
 	assert_null(rig->server.c);
 	assert_int_equal(
-	    hr_conn_accept(listener, rig->tls, false, &end_events, &rig->server, &rig->server.c), 0);
+	    hr_conn_accept(listener, rig->tls, false, &end_events, &rig->server, &rig->server.c),
+	    0);
 	assert_false(rig->server.ready);
 }
 

@@ -124,8 +124,8 @@ static void refuse(uv_stream_t *listener, int status)
 	struct rig *rig = listener->data;
 
 	assert_int_equal(status, 0);
-	assert_int_equal(hr_conn_accept(listener, NULL, false, &end_events, &rig->server, &rig->server.c),
-			 0);
+	assert_int_equal(
+	    hr_conn_accept(listener, NULL, false, &end_events, &rig->server, &rig->server.c), 0);
 	assert_int_equal(hr_conn_send(rig->server.c, make_frame(5, 1, HR_FRAME_CONTROL), 21), 0);
 	hr_conn_close(rig->server.c, false);
 }

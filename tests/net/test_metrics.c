@@ -173,7 +173,8 @@ static void test_judge(void **state)
 	char full[HR_HTTP_REQUEST_MOST];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(status_of(rows[i].request, strlen(rows[i].request)), rows[i].status);
+		assert_int_equal(status_of(rows[i].request, strlen(rows[i].request)),
+				 rows[i].status);
 	for (size_t n = 0; n < strlen(GOOD); n++)
 		assert_int_equal(status_of(GOOD, n), 0);
 	memset(full, 'x', sizeof(full));

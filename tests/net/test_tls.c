@@ -197,7 +197,8 @@ static void refuse(uv_stream_t *listener, int status)
 
 	assert_int_equal(status, 0);
 	assert_int_equal(
-	    hr_conn_accept(listener, rig->tls, false, &end_events, &rig->server, &rig->server.c), 0);
+	    hr_conn_accept(listener, rig->tls, false, &end_events, &rig->server, &rig->server.c),
+	    0);
 	assert_int_equal(hr_conn_send(rig->server.c, make_frame(5, 1, HR_FRAME_CONTROL), 21), 0);
 	hr_conn_close(rig->server.c, false);
 	assert_int_equal(hr_conn_send(rig->server.c, make_frame(5, 1, 0), 21), -EPIPE);
