@@ -20,17 +20,12 @@
 #define OPEN_BYTES 4096u   /* size limit of an Open message, whose names become file names */
 #define NODE_JOB   "_node" /* name of the job whose streams describe nodes */
 
-/* ---- messages ---- */
-
-void hr__peer_send(struct hr__peer *p, int body_case, void *body)
-{
-	Headrace__Wire msg = HEADRACE__WIRE__INIT;
-
-	msg.body_case = (Headrace__Wire__BodyCase)body_case;
-	msg.hello = body; /* all bodies are pointers in the same union */
-	/* Ignores errors: the connection is closing, or memory is short, which the peer notices. */
-	(void)hr_conn_send_now(p->conn, &msg);
-}
+/*
+ * ---- messages ----
+ *
+ * Errors of sending are ignored: the connection is closing, or memory is short, which the peer
+ * notices.
+ */
 
 void hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...)
 {
@@ -188,12 +183,6 @@ void hr__peer_close_chans(struct hr__peer *p)
 	p->in_flight = p->n_chans = p->n_busy = 0;
 }
 
-void hr__peer_use(struct hr__peer *p, uint32_t number)
-{
-	/* NULL if a Nack has closed the channel, and the peer has not read it yet */
-	p->current = hr__peer_chan(p, number);
-}
-
 static void nack(struct hr__peer *p, uint32_t number, const struct hr_answer *a)
 {
 	Headrace__Nack msg = HEADRACE__NACK__INIT;
@@ -203,7 +192,7 @@ static void nack(struct hr__peer *p, uint32_t number, const struct hr_answer *a)
 	msg.text = (char *)a->text;
 	msg.mark = a->mark;
 	msg.retry_ms = a->retry_ms;
-	hr__peer_send(p, HEADRACE__WIRE__BODY_NACK, &msg);
+	(void)hr_conn_send_now(p->conn, HR_WIRE(NACK, nack, &msg));
 }
 
 /* Returns why the peer may not open this stream; NULL: it may. */
@@ -314,12 +303,12 @@ static void answer_take(const struct hr_answer *a)
 		opened(chan);
 		words.channel = chan->number;
 		words.mark = a->mark;
-		hr__peer_send(chan->peer, HEADRACE__WIRE__BODY_OPENED, &words);
+		(void)hr_conn_send_now(chan->peer->conn, HR_WIRE(OPENED, opened, &words));
 		break;
 	case HR_ANSWER_ACK:
 		ack.channel = chan->number;
 		ack.seq = a->mark;
-		hr__peer_send(chan->peer, HEADRACE__WIRE__BODY_ACK, &ack);
+		(void)hr_conn_send_now(chan->peer->conn, HR_WIRE(ACK, ack, &ack));
 		break;
 	case HR_ANSWER_NACK:
 		take_nack(chan, a);
@@ -344,7 +333,7 @@ void hr__peer_ping(struct hr__peer *p)
 	p->ping_open = true;
 	p->pinged_ms = uv_now(p->peers->loop);
 	p->ping_real_ns = hr_now_ns(CLOCK_REALTIME);
-	hr__peer_send(p, HEADRACE__WIRE__BODY_PING, &ping);
+	(void)hr_conn_send_now(p->conn, HR_WIRE(PING, ping, &ping));
 }
 
 void hr__peer_pong(struct hr__peer *p, const Headrace__Pong *pong)
@@ -394,25 +383,18 @@ void hr__peer_refuse(struct hr__peer *p, const char *reason, const char *format,
 	va_end(args);
 	refusal.reason = (char *)reason;
 	refusal.text = text;
-	hr__peer_send(p, HEADRACE__WIRE__BODY_REFUSAL, &refusal);
+	(void)hr_conn_send_now(p->conn, HR_WIRE(REFUSAL, refusal, &refusal));
 	hr__peer_leave(p, false);
-}
-
-static void unlink_peer(struct hr__peer *p)
-{
-	struct hr_peers *peers = p->peers;
-
-	*p->at = p->next;
-	if (p->next)
-		p->next->at = p->at;
-	else
-		peers->last = p->at;
-	peers->n--;
 }
 
 void hr__peer_free(struct hr__peer *p)
 {
-	unlink_peer(p);
+	*p->at = p->next;
+	if (p->next)
+		p->next->at = p->at;
+	else
+		p->peers->last = p->at;
+	p->peers->n--;
 	free(p->by_number);
 	free(p);
 }

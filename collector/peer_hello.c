@@ -61,7 +61,7 @@ static void welcome(struct hr__peer *p, uint32_t version)
 	ack.max_frame_bytes = c->max_frame_bytes;
 	ack.munge = c->rules.munge;
 	hr_conn_limit(p->conn, c->max_frame_bytes);
-	hr__peer_send(p, HEADRACE__WIRE__BODY_HELLO_ACK, &ack);
+	(void)hr_conn_send_now(p->conn, HR_WIRE(HELLO_ACK, hello_ack, &ack));
 	hr__peer_ping(p); /* the Pong gives a first estimate of the clock of the node */
 }
 

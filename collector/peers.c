@@ -41,7 +41,8 @@ static void take_known(struct hr__peer *p, const Headrace__Wire *msg)
 		hr__peer_open(p, msg->open);
 		break;
 	case HEADRACE__WIRE__BODY_USE:
-		hr__peer_use(p, msg->use->channel);
+		/* NULL if a Nack has closed the channel, and the peer has not read it yet */
+		p->current = hr__peer_chan(p, msg->use->channel);
 		break;
 	case HEADRACE__WIRE__BODY_CLOSE:
 		hr__peer_close_chan(p, msg->close->channel);

@@ -86,7 +86,6 @@ struct hr_peers {
 
 /* ---- peer.c ---- */
 void hr__peer_open(struct hr__peer *p, const Headrace__Open *open);
-void hr__peer_use(struct hr__peer *p, uint32_t number);
 void hr__peer_close_chan(struct hr__peer *p, uint32_t number);
 void hr__peer_close_chans(struct hr__peer *p);
 int hr__peer_data(struct hr__peer *p, uint8_t *frame, size_t bytes);
@@ -104,7 +103,6 @@ __attribute__((format(printf, 3, 4))) void
 hr__peer_complain(const struct hr__peer *p, const char *about, const char *format, ...);
 /* Call it when the connection is closed and no identification is running. */
 void hr__peer_free(struct hr__peer *p);
-void hr__peer_send(struct hr__peer *p, int body_case, void *body);
 
 /* ---- peer_hello.c ---- */
 void hr__peer_hello(struct hr__peer *p, const Headrace__Hello *hello);

@@ -38,24 +38,19 @@
 /* per thread: stack, allocator arena, columns of a batch */
 #define THREAD_BYTES (UINT64_C(160) << 20)
 
-static void write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	(void)!write(fd, text, strlen(text));
-	close(fd);
-}
-
 int hr_cage_begin(void)
 {
 	const struct sched_param none = {0};
+	int fd;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	umask(077);
-	write_text("/proc/self/oom_score_adj", "1000");
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!write(fd, "1000", strlen("1000"));
+		close(fd);
+	}
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	return 0;
