@@ -28,12 +28,10 @@ struct hr__segment {
 	const char *name;
 	uint64_t bytes;	  /* size when the catalogue was opened */
 	uint8_t *content; /* content of a small segment; NULL: read the file */
-	uint64_t first_seq;
 	/* hr__stream_finish frees all parts except `memory` and the mounts */
 	struct hr_index index;
 	/* the footer's frame with the paths, if not read yet; offset 0: `index` has the paths */
 	struct hr_frame_entry paths;
-	bool sealed;
 };
 
 struct hr__stream {

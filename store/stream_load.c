@@ -104,12 +104,9 @@ static int load_segment(struct hr_catalog *c, struct hr__segment *g, const struc
 	} else if (r < 0) {
 		return r;
 	} else {
-		g->first_seq = h.first_seq;
 		r = hr_segment_footer(source, &h, &g->index, &g->paths);
-		if (r == 0) {
-			g->sealed = true;
+		if (r == 0)
 			return 1;
-		}
 		if (r == -EBADMSG)
 			hr__problem(c, "%s: index is damaged; headrace read all frames instead",
 				    g->name);
