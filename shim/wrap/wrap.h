@@ -227,6 +227,14 @@ static inline uint64_t hr_iov_bytes(const struct iovec *iov, int count)
 	return bytes;
 }
 
+/* The result of a call with an iovec. Sets op->asked, if the kernel could read the iovec. */
+static inline int64_t hr_ret_vector(struct hr_op *op, const struct iovec *iov, int count, int64_t r)
+{
+	if (r >= 0)
+		op->asked = hr_iov_bytes(iov, count);
+	return hr_ret(r);
+}
+
 /* With another `how`, the call fails before it reads cb, which may then be a bad pointer. */
 #define hr_aio_sync_fd(how, cb) ((how) == O_SYNC || (how) == O_DSYNC ? (cb)->aio_fildes : -1)
 

@@ -14,21 +14,6 @@ _Static_assert(sizeof(struct aiocb) == sizeof(struct aiocb64) &&
 		   offsetof(struct aiocb, aio_offset) == offsetof(struct aiocb64, aio_offset),
 	       "64-bit only");
 
-#define AIO_RETURN(name, type)                                                                     \
-	ssize_t hr_wrap_##name(struct type *cb)                                                    \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ssize_t r;                                                                         \
-                                                                                                   \
-		hr_begin_fd(&op, HR_OP_##name, cb->aio_fildes, cb->aio_nbytes, cb->aio_offset);    \
-		r = HR_REAL(name)(cb);                                                             \
-		hr_end(&op, hr_ret(r), (uint32_t)cb->aio_lio_opcode);                              \
-		return r;                                                                          \
-	}
-
-AIO_RETURN(aio_return, aiocb)
-AIO_RETURN(aio_return64, aiocb64)
-
 static inline bool moves_data(const struct aiocb64 *cb)
 {
 	return cb != NULL && (cb->aio_lio_opcode == LIO_READ || cb->aio_lio_opcode == LIO_WRITE);

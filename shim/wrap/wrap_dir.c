@@ -33,19 +33,6 @@ DIR *hr_wrap_fdopendir(int fd)
 	return dir;
 }
 
-int hr_wrap_closedir(DIR *dir)
-{
-	int fd = dir != NULL ? HR_REAL(dirfd)(dir) : -1; /* the shim must not crash for NULL */
-	struct hr_op op;
-	int r;
-
-	hr_begin_fd(&op, HR_OP_closedir, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
-	hr_fd_clear(fd);
-	r = HR_REAL(closedir)(dir);
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
-
 /* readdir returns NULL at the end and after an error, which errno distinguishes. */
 #define READDIR(name, type)                                                                        \
 	struct type *hr_wrap_##name(DIR *dir)                                                      \
@@ -82,24 +69,6 @@ READDIR(readdir64, dirent64)
 
 READDIR_R(readdir_r, dirent)
 READDIR_R(readdir64_r, dirent64)
-
-void hr_wrap_rewinddir(DIR *dir)
-{
-	struct hr_op op;
-
-	hr_begin_fd(&op, HR_OP_rewinddir, HR_REAL(dirfd)(dir), HR_ASKED_NONE, 0);
-	HR_REAL(rewinddir)(dir);
-	hr_end(&op, 0, 0);
-}
-
-void hr_wrap_seekdir(DIR *dir, long offset)
-{
-	struct hr_op op;
-
-	hr_begin_fd(&op, HR_OP_seekdir, HR_REAL(dirfd)(dir), HR_ASKED_NONE, offset);
-	HR_REAL(seekdir)(dir, offset);
-	hr_end(&op, 0, 0);
-}
 
 char *hr_wrap_mkdtemp(char *path)
 {

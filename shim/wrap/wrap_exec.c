@@ -70,28 +70,22 @@ EXEC_LIST(execl, environment(), execv)
 EXEC_LIST(execlp, environment(), execvp)
 EXEC_LIST(execle, va_arg(ap, char *const *), execve, env)
 
+#define SPAWN(name)                                                                                \
+	int hr_wrap_##name(                                                                        \
+	    pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,               \
+	    const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])           \
+	{                                                                                          \
+		int r = HR_REAL(name)(pid, path, actions, attributes, argv, envp);                 \
+                                                                                                   \
+		if (r == 0)                                                                        \
+			hr_after_spawn(path, envp);                                                \
+		return r;                                                                          \
+	}
+
+SPAWN(posix_spawn)
+SPAWN(posix_spawnp)
+
 /* NOLINTEND(bugprone-macro-parentheses) */
-
-int hr_wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-			const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
-{
-	int r = HR_REAL(posix_spawn)(pid, path, actions, attributes, argv, envp);
-
-	if (r == 0)
-		hr_after_spawn(path, envp);
-	return r;
-}
-
-int hr_wrap_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-			 const posix_spawnattr_t *attributes, char *const argv[],
-			 char *const envp[])
-{
-	int r = HR_REAL(posix_spawnp)(pid, file, actions, attributes, argv, envp);
-
-	if (r == 0)
-		hr_after_spawn(file, envp);
-	return r;
-}
 
 int hr_wrap_system(const char *command)
 {

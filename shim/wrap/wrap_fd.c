@@ -9,22 +9,6 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
-int hr_wrap_close(int fd)
-{
-	struct hr_op op;
-	int r;
-
-	if (hr_fd_ignored(fd)) {
-		hr_fd_clear(fd);
-		return HR_REAL(close)(fd);
-	}
-	hr_begin_fd(&op, HR_OP_close, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
-	hr_fd_clear(fd);
-	r = HR_REAL(close)(fd);
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
-
 int hr_wrap_close_range(unsigned first, unsigned last, int flags)
 {
 	hr_before_close_range(first, last, (unsigned)flags);
@@ -118,43 +102,6 @@ void hr_wrap_sync(void)
 	HR_REAL(sync)();
 	hr_end(&op, 0, 0);
 }
-
-#define VECTOR(name, params, args, offset, flags)                                                  \
-	static __attribute__((noinline)) ssize_t traced_##name params                              \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ssize_t r;                                                                         \
-                                                                                                   \
-		hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, offset);                         \
-		r = HR_REAL(name) args;                                                            \
-		if (op.live && r >= 0)                                                             \
-			op.asked = hr_iov_bytes(iov, count);                                       \
-		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
-		return r;                                                                          \
-	}                                                                                          \
-	ssize_t hr_wrap_##name params                                                              \
-	{                                                                                          \
-		return hr_fd_ignored(fd) ? HR_REAL(name) args : traced_##name args;                \
-	}
-
-VECTOR(readv, (int fd, const struct iovec *iov, int count), (fd, iov, count), HR_OFFSET_NONE, 0)
-VECTOR(writev, (int fd, const struct iovec *iov, int count), (fd, iov, count), HR_OFFSET_NONE, 0)
-VECTOR(preadv, (int fd, const struct iovec *iov, int count, off_t offset), (fd, iov, count, offset),
-       offset, 0)
-VECTOR(pwritev, (int fd, const struct iovec *iov, int count, off_t offset),
-       (fd, iov, count, offset), offset, 0)
-VECTOR(preadv64, (int fd, const struct iovec *iov, int count, off64_t offset),
-       (fd, iov, count, offset), offset, 0)
-VECTOR(pwritev64, (int fd, const struct iovec *iov, int count, off64_t offset),
-       (fd, iov, count, offset), offset, 0)
-VECTOR(preadv2, (int fd, const struct iovec *iov, int count, off_t offset, int flags),
-       (fd, iov, count, offset, flags), hr_v2_offset(offset), flags)
-VECTOR(pwritev2, (int fd, const struct iovec *iov, int count, off_t offset, int flags),
-       (fd, iov, count, offset, flags), hr_v2_offset(offset), flags)
-VECTOR(preadv64v2, (int fd, const struct iovec *iov, int count, off64_t offset, int flags),
-       (fd, iov, count, offset, flags), hr_v2_offset(offset), flags)
-VECTOR(pwritev64v2, (int fd, const struct iovec *iov, int count, off64_t offset, int flags),
-       (fd, iov, count, offset, flags), hr_v2_offset(offset), flags)
 
 hr_file hr__begin_copy(struct hr_op *op, enum hr_op_id id, int in, int out, uint64_t asked)
 {

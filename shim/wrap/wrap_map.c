@@ -54,15 +54,4 @@ void *hr_wrap_mremap(void *addr, size_t old, size_t n, int flags, ...)
 	return r;
 }
 
-int hr_wrap_posix_madvise(void *addr, size_t n, int advice)
-{
-	struct hr_op op;
-	int r;
-
-	hr_begin_map(&op, HR_OP_posix_madvise, addr, n);
-	r = HR_REAL(posix_madvise)(addr, n, advice);
-	hr_end(&op, -(int64_t)r, (uint32_t)advice);
-	return r;
-}
-
 /* NOLINTEND(bugprone-macro-parentheses) */

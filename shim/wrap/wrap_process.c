@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wrap_process.c - hooks: fork and clone, environment, jumps (wrap_exec.c: start of programs) */
-#include <grp.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/fsuid.h>
-#include <sys/prctl.h>
-
+/* wrap_process.c - hooks: fork and clone, environment (wrap_exec.c: start of programs) */
 #include "shim/wrap/wrap.h"
 #include "shim/wrap/wrap_thunk.h"
-
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
 static inline pid_t forked(pid_t pid)
 {
@@ -91,30 +83,6 @@ int hr_wrap_prctl(int option, ...)
 	return r;
 }
 
-/* ---- calls after which the daemon's socket may be unreachable -------------------------------- */
-
-#define LEAVING(name, params, args)                                                                \
-	int hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		hr_before_leaving();                                                               \
-		return HR_REAL(name) args;                                                         \
-	}
-
-LEAVING(chroot, (const char *path), (path))
-LEAVING(setuid, (uid_t uid), (uid))
-LEAVING(setgid, (gid_t gid), (gid))
-LEAVING(setreuid, (uid_t real, uid_t effective), (real, effective))
-LEAVING(setregid, (gid_t real, gid_t effective), (real, effective))
-LEAVING(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))
-LEAVING(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))
-LEAVING(seteuid, (uid_t uid), (uid))
-LEAVING(setegid, (gid_t gid), (gid))
-LEAVING(setfsuid, (uid_t uid), (uid))
-LEAVING(setfsgid, (gid_t gid), (gid))
-LEAVING(setgroups, (size_t count, const gid_t *groups), (count, groups))
-LEAVING(initgroups, (const char *user, gid_t group), (user, group))
-LEAVING(setns, (int fd, int type), (fd, type))
-
 int hr_wrap_unshare(int flags)
 {
 	hr_before_unshare((unsigned)flags);
@@ -152,19 +120,3 @@ int hr_wrap_putenv(char *text)
 	}
 	return r;
 }
-
-/* ---- jumps: an operation that a signal handler jumps out of will never end ----------------- */
-
-#define JUMP(name)                                                                                 \
-	void hr_wrap_##name(struct __jmp_buf_tag *env, int value)                                  \
-	{                                                                                          \
-		hr_before_longjmp(env);                                                            \
-		HR_REAL(name)(env, value);                                                         \
-	}
-
-JUMP(longjmp)
-JUMP(_longjmp)
-JUMP(siglongjmp)
-JUMP(__longjmp_chk)
-
-/* NOLINTEND(bugprone-macro-parentheses) */

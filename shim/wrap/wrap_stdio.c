@@ -23,24 +23,6 @@ int hr_wrap_fileno(FILE *fp)
 	return HR_REAL(fileno)(fp);
 }
 
-/* Reads the descriptor and clears its entry in the fd table before the call frees the stream. */
-int hr_wrap_fclose(FILE *fp)
-{
-	int fd = hr_fileno(fp);
-	struct hr_op op;
-	int r;
-
-	if (hr_fd_ignored(fd)) {
-		hr_fd_clear(fd);
-		return HR_REAL(fclose)(fp);
-	}
-	hr_begin_fd(&op, HR_OP_fclose, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
-	hr_fd_clear(fd);
-	r = HR_REAL(fclose)(fp);
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
-
 /* popen opens the pipe inside libc, so only the entry of the fd table has to be cleared. */
 int hr_wrap_pclose(FILE *fp)
 {
@@ -71,42 +53,6 @@ int hr_wrap_pclose(FILE *fp)
 FFLUSH(fflush)
 FFLUSH(fflush_unlocked)
 
-#define FPUTS(name)                                                                                \
-	int hr_wrap_##name(const char *s, FILE *fp)                                                \
-	{                                                                                          \
-		int fd = hr_fileno(fp);                                                            \
-		struct hr_op op;                                                                   \
-		int r;                                                                             \
-                                                                                                   \
-		if (hr_fd_ignored(fd))                                                             \
-			return HR_REAL(name)(s, fp);                                               \
-		hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);                 \
-		if (op.live)                                                                       \
-			op.asked = strlen(s);                                                      \
-		r = HR_REAL(name)(s, fp);                                                          \
-		hr_end(&op, hr_ret(r), 0);                                                         \
-		return r;                                                                          \
-	}
-
-FPUTS(fputs)
-FPUTS(fputs_unlocked)
-
-int hr_wrap_puts(const char *s)
-{
-	int fd = hr_fileno(stdout);
-	struct hr_op op;
-	int r;
-
-	if (hr_fd_ignored(fd))
-		return HR_REAL(puts)(s);
-	hr_begin_fd(&op, HR_OP_puts, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
-	if (op.live)
-		op.asked = strlen(s) + 1;
-	r = HR_REAL(puts)(s);
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
-
 /* getw returns EOF also for a word of the file with this value. */
 int hr_wrap_getw(FILE *fp)
 {
@@ -120,15 +66,6 @@ int hr_wrap_getw(FILE *fp)
 		ret = hr_ret_eof(fp, r);
 	hr_end(&op, ret, 0);
 	return r;
-}
-
-void hr_wrap_rewind(FILE *fp)
-{
-	struct hr_op op;
-
-	hr_begin_fd(&op, HR_OP_rewind, hr_fileno(fp), HR_ASKED_NONE, 0);
-	HR_REAL(rewind)(fp);
-	hr_end(&op, 0, SEEK_SET);
 }
 
 /* NOLINTEND(bugprone-macro-parentheses) */

@@ -356,54 +356,42 @@ static long record_hook(const struct call *c)
 	return r;
 }
 
+static long (*const records[])(const struct call *c) = {
+    [HOW_FD] = record_fd,
+    [HOW_PATH] = record_path,
+    [HOW_TWO] = record_two,
+    [HOW_OPEN] = record_open,
+    [HOW_OPEN_FD] = record_open_fd,
+    [HOW_CLOSE] = record_close,
+    [HOW_CLOSE_RANGE] = record_hook,
+    [HOW_DUP] = record_dup,
+    [HOW_DUP_TO] = record_dup,
+    [HOW_FCNTL] = record_dup,
+    [HOW_VECTOR] = record_fd,
+    [HOW_COPY] = record_copy,
+    [HOW_SENDFILE] = record_copy,
+    [HOW_CHDIR] = record_chdir,
+    [HOW_FCHDIR] = record_chdir,
+    [HOW_MMAP] = record_mmap,
+    [HOW_MUNMAP] = record_munmap,
+    [HOW_MREMAP] = record_mremap,
+    [HOW_MAP] = record_map,
+    [HOW_SECCOMP] = record_hook,
+    [HOW_PRCTL] = record_hook,
+    [HOW_SUBMIT] = record_submit,
+    [HOW_REAP] = record_reap,
+    [HOW_LEAVE] = record_hook,
+};
+
 long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct call call = {.number = number, .word = {0, a, b, c, d, e, f}};
 
-	if ((unsigned long)number >= sizeof(shapes) / sizeof(shapes[0]))
+	if ((unsigned long)number >= sizeof(shapes) / sizeof(shapes[0]) ||
+	    shapes[number].how == HOW_NONE)
 		return forward(&call);
 	call.shape = &shapes[number];
-	switch (call.shape->how) {
-	case HOW_NONE:
-		return forward(&call);
-	case HOW_FD:
-	case HOW_VECTOR:
-		return record_fd(&call);
-	case HOW_PATH:
-		return record_path(&call);
-	case HOW_TWO:
-		return record_two(&call);
-	case HOW_OPEN:
-		return record_open(&call);
-	case HOW_OPEN_FD:
-		return record_open_fd(&call);
-	case HOW_CLOSE:
-		return record_close(&call);
-	case HOW_DUP:
-	case HOW_DUP_TO:
-	case HOW_FCNTL:
-		return record_dup(&call);
-	case HOW_COPY:
-	case HOW_SENDFILE:
-		return record_copy(&call);
-	case HOW_CHDIR:
-	case HOW_FCHDIR:
-		return record_chdir(&call);
-	case HOW_MMAP:
-		return record_mmap(&call);
-	case HOW_MUNMAP:
-		return record_munmap(&call);
-	case HOW_MREMAP:
-		return record_mremap(&call);
-	case HOW_MAP:
-		return record_map(&call);
-	case HOW_SUBMIT:
-		return record_submit(&call);
-	case HOW_REAP:
-		return record_reap(&call);
-	default:
-		return record_hook(&call);
-	}
+	return records[call.shape->how](&call);
 }
 
 /*

@@ -5,9 +5,13 @@
  * Each HR_CALL becomes HR_WRAP_<KIND>, which defines a function: begin, call, end. Inline functions
  * of wrap.h and core.h make all decisions.
  */
+#include "shim/core/clock.h"
 #include "shim/wrap/wrap.h"
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
+/*
+ * NOLINTBEGIN(bugprone-macro-parentheses, clang-analyzer-valist.Uninitialized): parameters, types
+ * and names cannot have parentheses; the analyzer does not follow va_start inside a macro
+ */
 
 #define NO_SIZE				  HR_ASKED_NONE
 #define NO_POS				  HR_OFFSET_NONE
@@ -79,6 +83,13 @@
 #define HR_WRAP_FDERR(ret, name, params, args, file, asked, offset, flags)                         \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, -(int64_t)r, flags)
 
+#define HR_WRAP_VECTOR(ret, name, params, args, file, asked, offset, flags)                        \
+	HR_WRAP_ON(ret, name, params, args, file, NO_SIZE, offset,                                 \
+		   hr_ret_vector(&op, iov, count, r), flags)
+
+/* Of preadv2 and pwritev2, the row describes the offset in words. */
+#define HR_WRAP_VECTOR2(ret, name, params, args, file, asked, words, flags)                        \
+	HR_WRAP_VECTOR(ret, name, params, args, file, asked, hr_v2_offset(offset), flags)
 #define HR_WRAP_FP(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_FD(ret, name, params, args, hr_fileno(file), asked, offset, flags)
 
@@ -174,6 +185,116 @@
 		return r;                                                                          \
 	}
 
+#define HR_WRAP_OPEN(ret, name, params, args, file, asked, offset, flags)                          \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		hr_begin_path(&op, HR_OP_##name, HR_UNWRAP file, asked);                           \
+		r = HR_REAL(name) args;                                                            \
+		hr_end_open(&op, r, hr_ret(r), (uint32_t)(flags));                                 \
+		return r;                                                                          \
+	}
+
+/* The caller passes a mode only with these flags. */
+#define HR_WRAP_VOPEN(ret, name, params, args, file, asked, offset, flags)                         \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		mode_t mode = 0;                                                                   \
+		va_list ap;                                                                        \
+		ret r;                                                                             \
+                                                                                                   \
+		va_start(ap, flags);                                                               \
+		if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)                         \
+			mode = va_arg(ap, mode_t);                                                 \
+		va_end(ap);                                                                        \
+		hr_begin_path(&op, HR_OP_##name, HR_UNWRAP file, asked);                           \
+		r = HR_REAL(name) args;                                                            \
+		hr_end_open(&op, r, hr_ret(r), (uint32_t)flags);                                   \
+		return r;                                                                          \
+	}
+
+/* The end of the operation reads the new name from `path`. */
+#define HR_WRAP_TEMP(ret, name, params, args, file, asked, offset, flags)                          \
+	HR_WRAP_OPEN(ret, name, params, args, (AT_FDCWD, path), asked, offset, flags)
+
+/* The file has no name before the call. */
+#define HR_MADE(ret, name, params, args, fd, flags)                                                \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		uint64_t start = hr_shim_ticks();                                                  \
+		ret r = HR_REAL(name) args;                                                        \
+                                                                                                   \
+		hr__record_made_fd(HR_OP_##name, start, fd, (uint32_t)(flags));                    \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_MADE(ret, name, params, args, file, asked, offset, flags)                          \
+	HR_MADE(ret, name, params, args, r, flags)
+
+#define HR_WRAP_MADEFP(ret, name, params, args, file, asked, offset, flags)                        \
+	HR_MADE(ret, name, params, args, hr_fileno(r), flags)
+
+/* The entry of the fd table is cleared before the call frees the number, or the stream with it. */
+#define HR_WRAP_CLOSE(ret, name, params, args, file, asked, offset, flags)                         \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		int closed = file;                                                                 \
+		struct hr_op op;                                                                   \
+		ret r;                                                                             \
+                                                                                                   \
+		if (hr_fd_ignored(closed)) {                                                       \
+			hr_fd_clear(closed);                                                       \
+			return HR_REAL(name) args;                                                 \
+		}                                                                                  \
+		hr_begin_fd(&op, HR_OP_##name, closed, asked, offset);                             \
+		hr_fd_clear(closed);                                                               \
+		r = HR_REAL(name) args;                                                            \
+		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
+		return r;                                                                          \
+	}
+
+#define HR_WRAP_FPCLOSE(ret, name, params, args, file, asked, offset, flags)                       \
+	HR_WRAP_CLOSE(ret, name, params, args, hr_fileno(file), asked, offset, flags)
+
+/* The shim must not crash for NULL. */
+#define HR_WRAP_DIRCLOSE(ret, name, params, args, file, asked, offset, flags)                      \
+	HR_WRAP_CLOSE(ret, name, params, args, (file != NULL ? HR_REAL(dirfd)(file) : -1), asked,  \
+		      offset, flags)
+
+#define HR_VOID(name, params, args, file, asked, offset, flags)                                    \
+	void hr_wrap_##name params                                                                 \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+                                                                                                   \
+		hr_begin_fd(&op, HR_OP_##name, file, asked, offset);                               \
+		HR_REAL(name) args;                                                                \
+		hr_end(&op, 0, (uint32_t)(flags));                                                 \
+	}
+
+#define HR_WRAP_FPVOID(ret, name, params, args, file, ...)                                         \
+	HR_VOID(name, params, args, hr_fileno(file), __VA_ARGS__)
+
+#define HR_WRAP_DIRVOID(ret, name, params, args, file, ...)                                        \
+	HR_VOID(name, params, args, HR_REAL(dirfd)(file), __VA_ARGS__)
+
+/* After the call, the socket of headraced may be unreachable. */
+#define HR_WRAP_LEAVE(ret, name, params, args, ...)                                                \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		hr_before_leaving();                                                               \
+		return HR_REAL(name) args;                                                         \
+	}
+
+/* An operation that a signal handler jumps out of will never end. */
+#define HR_WRAP_JUMP(ret, name, params, args, ...)                                                 \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		hr_before_longjmp(env);                                                            \
+		HR_REAL(name) args;                                                                \
+	}
 #define HR_WRAP_LINK(ret, name, params, args, file, asked, offset, flags)                          \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
@@ -186,7 +307,7 @@
 		return r;                                                                          \
 	}
 
-#define HR_WRAP_MAP(ret, name, params, args, file, asked, offset, flags)                           \
+#define HR_ON_MAP(ret, name, params, args, file, asked, value, flags)                              \
 	ret hr_wrap_##name params                                                                  \
 	{                                                                                          \
 		struct hr_op op;                                                                   \
@@ -194,10 +315,15 @@
                                                                                                    \
 		hr_begin_map(&op, HR_OP_##name, file, asked);                                      \
 		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
+		hr_end(&op, value, (uint32_t)(flags));                                             \
 		return r;                                                                          \
 	}
 
+#define HR_WRAP_MAP(ret, name, params, args, file, asked, offset, flags)                           \
+	HR_ON_MAP(ret, name, params, args, file, asked, hr_ret(r), flags)
+
+#define HR_WRAP_MAPERR(ret, name, params, args, file, asked, offset, flags)                        \
+	HR_ON_MAP(ret, name, params, args, file, asked, -(int64_t)r, flags)
 /* printf and scanf call vprintf and vscanf: C has no other way to forward variadic arguments. */
 #define HR_WRAP_VFD(ret, name, params, args, file, asked, offset, flags, real, last)               \
 	ret hr_wrap_##name params                                                                  \
@@ -236,4 +362,4 @@
 	HR_WRAP_##kind(ret, name, params, args, __VA_ARGS__)
 #include "proto/calls.def"
 
-/* NOLINTEND(bugprone-macro-parentheses) */
+/* NOLINTEND(bugprone-macro-parentheses, clang-analyzer-valist.Uninitialized) */
