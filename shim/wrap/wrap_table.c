@@ -21,6 +21,18 @@
 
 #define HR_WRAP_HAND(...)
 
+/* What a wrapper does: it begins, calls, ends, and returns the result of the call. */
+#define HR_BODY(state, ret, begin, call, end)                                                      \
+	{                                                                                          \
+		state;                                                                             \
+		ret r;                                                                             \
+                                                                                                   \
+		begin;                                                                             \
+		r = call;                                                                          \
+		end;                                                                               \
+		return r;                                                                          \
+	}
+
 /* For an ignored descriptor, this is a tail call. Only the traced_ function saves registers. */
 #define HR_WRAP_FD(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, hr_ret(r), flags)
@@ -69,16 +81,8 @@
 	}
 
 #define HR_WAITED(ret, name, params, args, end)                                                    \
-	static __attribute__((noinline)) ret waited_##name params                                  \
-	{                                                                                          \
-		struct hr_waiting wait;                                                            \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_wait_begin(&wait);                                                              \
-		r = HR_REAL(name) args;                                                            \
-		end;                                                                               \
-		return r;                                                                          \
-	}
+	static __attribute__((noinline)) ret waited_##name params HR_BODY(                         \
+	    struct hr_waiting wait, ret, hr_wait_begin(&wait), HR_REAL(name) args, end)
 
 #define HR_WRAP_FDERR(ret, name, params, args, file, asked, offset, flags)                         \
 	HR_WRAP_ON(ret, name, params, args, file, asked, offset, -(int64_t)r, flags)
@@ -90,6 +94,7 @@
 /* Of preadv2 and pwritev2, the row describes the offset in words. */
 #define HR_WRAP_VECTOR2(ret, name, params, args, file, asked, words, flags)                        \
 	HR_WRAP_VECTOR(ret, name, params, args, file, asked, hr_v2_offset(offset), flags)
+
 #define HR_WRAP_FP(ret, name, params, args, file, asked, offset, flags)                            \
 	HR_WRAP_FD(ret, name, params, args, hr_fileno(file), asked, offset, flags)
 
@@ -101,16 +106,9 @@
 		   flags)
 
 #define HR_WRAP_SCAN(ret, name, params, args, file, asked, offset, flags)                          \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_scan scan;                                                               \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_scan(&scan, HR_OP_##name, file);                                          \
-		r = HR_REAL(name) args;                                                            \
-		hr_end_scan(&scan, file, r);                                                       \
-		return r;                                                                          \
-	}
+	ret hr_wrap_##name params HR_BODY(struct hr_scan scan, ret,                                \
+					  hr_begin_scan(&scan, HR_OP_##name, file),                \
+					  HR_REAL(name) args, hr_end_scan(&scan, file, r))
 
 #define HR_WRAP_ITEMS(ret, name, params, args, file, asked, offset, flags)                         \
 	HR_WRAP_ON(ret, name, params, args, hr_fileno(file), asked, offset,                        \
@@ -174,28 +172,15 @@
 	}
 
 #define HR_WRAP_PATH(ret, name, params, args, file, asked, offset, flags)                          \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_at(&op, HR_OP_##name, HR_UNWRAP file, (uint64_t)(asked));                 \
-		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, hr_ret(r), (uint32_t)(flags));                                         \
-		return r;                                                                          \
-	}
+	ret hr_wrap_##name params HR_BODY(                                                         \
+	    struct hr_op op, ret,                                                                  \
+	    hr_begin_at(&op, HR_OP_##name, HR_UNWRAP file, (uint64_t)(asked)), HR_REAL(name) args, \
+	    hr_end(&op, hr_ret(r), (uint32_t)(flags)))
 
 #define HR_WRAP_OPEN(ret, name, params, args, file, asked, offset, flags)                          \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_path(&op, HR_OP_##name, HR_UNWRAP file, asked);                           \
-		r = HR_REAL(name) args;                                                            \
-		hr_end_open(&op, r, hr_ret(r), (uint32_t)(flags));                                 \
-		return r;                                                                          \
-	}
+	ret hr_wrap_##name params HR_BODY(                                                         \
+	    struct hr_op op, ret, hr_begin_path(&op, HR_OP_##name, HR_UNWRAP file, asked),         \
+	    HR_REAL(name) args, hr_end_open(&op, r, hr_ret(r), (uint32_t)(flags)))
 
 /* The caller passes a mode only with these flags. */
 #define HR_WRAP_VOPEN(ret, name, params, args, file, asked, offset, flags)                         \
@@ -222,14 +207,9 @@
 
 /* The file has no name before the call. */
 #define HR_MADE(ret, name, params, args, fd, flags)                                                \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		uint64_t start = hr_shim_ticks();                                                  \
-		ret r = HR_REAL(name) args;                                                        \
-                                                                                                   \
-		hr__record_made_fd(HR_OP_##name, start, fd, (uint32_t)(flags));                    \
-		return r;                                                                          \
-	}
+	ret hr_wrap_##name params HR_BODY(                                                         \
+	    uint64_t start, ret, start = hr_shim_ticks(), HR_REAL(name) args,                      \
+	    hr__record_made_fd(HR_OP_##name, start, fd, (uint32_t)(flags)))
 
 #define HR_WRAP_MADE(ret, name, params, args, file, asked, offset, flags)                          \
 	HR_MADE(ret, name, params, args, r, flags)
@@ -295,35 +275,23 @@
 		hr_before_longjmp(env);                                                            \
 		HR_REAL(name) args;                                                                \
 	}
+
 #define HR_WRAP_LINK(ret, name, params, args, file, asked, offset, flags)                          \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_path(&op, HR_OP_##name, HR_FROM file, asked);                             \
-		r = HR_REAL(name) args;                                                            \
-		hr_end_two(&op, HR_TO file, hr_ret(r), (uint32_t)(flags));                         \
-		return r;                                                                          \
-	}
+	ret hr_wrap_##name params HR_BODY(                                                         \
+	    struct hr_op op, ret, hr_begin_path(&op, HR_OP_##name, HR_FROM file, asked),           \
+	    HR_REAL(name) args, hr_end_two(&op, HR_TO file, hr_ret(r), (uint32_t)(flags)))
 
 #define HR_ON_MAP(ret, name, params, args, file, asked, value, flags)                              \
-	ret hr_wrap_##name params                                                                  \
-	{                                                                                          \
-		struct hr_op op;                                                                   \
-		ret r;                                                                             \
-                                                                                                   \
-		hr_begin_map(&op, HR_OP_##name, file, asked);                                      \
-		r = HR_REAL(name) args;                                                            \
-		hr_end(&op, value, (uint32_t)(flags));                                             \
-		return r;                                                                          \
-	}
+	ret hr_wrap_##name params HR_BODY(                                                         \
+	    struct hr_op op, ret, hr_begin_map(&op, HR_OP_##name, file, asked),                    \
+	    HR_REAL(name) args, hr_end(&op, value, (uint32_t)(flags)))
 
 #define HR_WRAP_MAP(ret, name, params, args, file, asked, offset, flags)                           \
 	HR_ON_MAP(ret, name, params, args, file, asked, hr_ret(r), flags)
 
 #define HR_WRAP_MAPERR(ret, name, params, args, file, asked, offset, flags)                        \
 	HR_ON_MAP(ret, name, params, args, file, asked, -(int64_t)r, flags)
+
 /* printf and scanf call vprintf and vscanf: C has no other way to forward variadic arguments. */
 #define HR_WRAP_VFD(ret, name, params, args, file, asked, offset, flags, real, last)               \
 	ret hr_wrap_##name params                                                                  \
