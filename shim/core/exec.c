@@ -67,12 +67,9 @@ static bool environment_readable(char *const envp[])
 /* Whether the program starts without the shim. False if the user chose this (HEADRACE=off). */
 static bool environment_loses_shim(char *const envp[])
 {
-	const char *off = hr__env_value(envp, "HEADRACE");
-
-	if (off != NULL && strcmp(off, "off") == 0)
-		return false;
-	return !preloads_shim(envp) ||
-	       (hr_shim_image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL);
+	return !hr__env_is(envp, "HEADRACE", "off") &&
+	       (!preloads_shim(envp) ||
+		(hr_shim_image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL));
 }
 
 /* Reads the headers of a program. Without the right to read it, have is 0. */

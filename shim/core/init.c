@@ -26,6 +26,13 @@ const char *hr__env_value(char *const envp[], const char *name)
 	return NULL;
 }
 
+bool hr__env_is(char *const envp[], const char *name, const char *value)
+{
+	const char *is = hr__env_value(envp, name);
+
+	return is != NULL && strcmp(is, value) == 0;
+}
+
 static uint64_t parse_number(const char *s)
 {
 	uint64_t n = 0;
@@ -80,9 +87,6 @@ static void read_filter(char **envp)
 static void read_environment(char **envp)
 {
 	const char *socket = hr__env_value(envp, "HEADRACE_SOCKET");
-	const char *seccomp = hr__env_value(envp, "HEADRACE_SECCOMP");
-	const char *cmdline = hr__env_value(envp, "HEADRACE_CMDLINE");
-	const char *nvtx = hr__env_value(envp, "HEADRACE_NVTX");
 	size_t n;
 
 	if (socket == NULL)
@@ -90,10 +94,10 @@ static void read_environment(char **envp)
 	n = strlen(socket);
 	if (n < sizeof(hr_shim_image.socket)) /* a longer path is no valid address */
 		memcpy(hr_shim_image.socket, socket, n + 1);
-	hr_shim_image.seccomp_allowed = seccomp != NULL && strcmp(seccomp, "allow") == 0;
-	hr_shim_image.full_cmdline = cmdline != NULL && strcmp(cmdline, "full") == 0;
-	hr_shim_image.nvtx_off = nvtx != NULL && strcmp(nvtx, "off") == 0;
-	hr_shim_image.nvtx_all = nvtx != NULL && strcmp(nvtx, "all") == 0;
+	hr_shim_image.seccomp_allowed = hr__env_is(envp, "HEADRACE_SECCOMP", "allow");
+	hr_shim_image.full_cmdline = hr__env_is(envp, "HEADRACE_CMDLINE", "full");
+	hr_shim_image.nvtx_off = hr__env_is(envp, "HEADRACE_NVTX", "off");
+	hr_shim_image.nvtx_all = hr__env_is(envp, "HEADRACE_NVTX", "all");
 	read_on_full(hr__env_value(envp, "HEADRACE_ON_FULL"));
 	read_hint(hr__env_value(envp, HINT_NAME));
 	read_filter(envp);
@@ -108,9 +112,7 @@ static void read_environment(char **envp)
 
 void hr__init(char **envp)
 {
-	const char *off = hr__env_value(envp, "HEADRACE");
-
-	if (off != NULL && strcmp(off, "off") == 0)
+	if (hr__env_is(envp, "HEADRACE", "off"))
 		return;
 	read_environment(envp);
 	/* The kernel zeroes this memory in a forked child. This needs Linux 4.14. */

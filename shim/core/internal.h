@@ -294,6 +294,12 @@ static inline struct hr_map_hdr *hr_session_map(uint32_t i)
 	return __atomic_load_n(&hr_wiped.maps[i], __ATOMIC_RELAXED);
 }
 
+/* Whether the level of the map with this thread's ring, or with the common ring, is off. */
+static inline bool hr_level_off(void)
+{
+	return __atomic_load_n(&hr_self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
+}
+
 static inline struct hr_ring_hdr *hr__map_ring(struct hr_map_hdr *map, uint32_t i)
 {
 	return (struct hr_ring_hdr *)((uint8_t *)map + hr_ring_offset(i, map->slots_log2));
@@ -383,6 +389,7 @@ void hr_lost_add(struct hr_ring_hdr *ring, uint16_t op, uint64_t count, uint64_t
 /* Initializes the shim from envp, which may be NULL. Call it once, before other threads exist. */
 void hr__init(char **envp);
 const char *hr__env_value(char *const envp[], const char *name);
+bool hr__env_is(char *const envp[], const char *name, const char *value);
 void hr__real_init(const char *preloaded); /* the value of LD_PRELOAD, or NULL */
 /* Finds a function in the objects loaded after the shim, in any scope of the loader. NULL: none. */
 void *hr_real_named(const char *name);

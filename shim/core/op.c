@@ -16,18 +16,13 @@
 #include "shim/core/ring.h"
 #include "shim/core/sys.h"
 
-static bool level_off(void)
-{
-	return __atomic_load_n(&hr_self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
-}
-
 struct hr_ring_hdr *hr__ring_for_op(enum hr__seek seek, bool *ret_off)
 {
 	struct hr_ring_hdr *ring = hr_ring_current();
 
 	if (hr_unlikely(ring == NULL))
 		ring = hr_ring_find(seek);
-	*ret_off = (ring != NULL || hr__ring_common() != NULL) && level_off();
+	*ret_off = (ring != NULL || hr__ring_common() != NULL) && hr_level_off();
 	return *ret_off ? NULL : ring;
 }
 
@@ -190,7 +185,7 @@ static struct hr_ring_hdr *ring_now(void)
 {
 	struct hr_ring_hdr *ring = hr_ring_current();
 
-	return ring != NULL && !level_off() ? ring : NULL;
+	return ring != NULL && !hr_level_off() ? ring : NULL;
 }
 
 void hr_begin_path(struct hr_op *op, enum hr_op_id id, int dirfd, const char *path, uint64_t asked)

@@ -119,35 +119,23 @@ static const char *file_name(const char *path)
 	return name;
 }
 
-/*
- * Whether a library belongs to libc, by its file name: libc, its parts that were libraries before
- * glibc 2.34, libaio, the loader.
- */
-static bool is_libc(const char *path)
+/* Whether the name of a library begins with one of the texts, of which the last is NULL. */
+static bool is_one_of(const char *path, const char *const begins[])
 {
-	static const char *const names_of_libc[] = {"libc.", "libc-",	"libpthread",
-						    "librt", "libaio.", "ld-"};
 	const char *name = file_name(path);
 
-	for (unsigned i = 0; i < sizeof(names_of_libc) / sizeof(names_of_libc[0]); i++)
-		if (begins_with(name, names_of_libc[i]))
-			return true;
-	return false;
+	while (*begins != NULL && !begins_with(name, *begins))
+		begins++;
+	return *begins != NULL;
 }
 
-/* Whether a library defines functions of libc, with their arguments, for those linked with it. */
-static bool wraps_libc(const char *path)
-{
-	static const char *const wrapping[] = {"libasan.",   "libtsan.",     "liblsan.",
-					       "libhwasan.", "libclang_rt.", "libtcmalloc",
-					       "libdarshan."};
-	const char *name = file_name(path);
+/* libc: its parts that were libraries before glibc 2.34, libaio, the loader. */
+static const char *const of_libc[] = {"libc.",	 "libc-", "libpthread", "librt",
+				      "libaio.", "ld-",	  NULL};
 
-	for (unsigned i = 0; i < sizeof(wrapping) / sizeof(wrapping[0]); i++)
-		if (begins_with(name, wrapping[i]))
-			return true;
-	return false;
-}
+/* Libraries that define functions of libc, with their arguments, for those linked with them. */
+static const char *const wrapping[] = {"libasan.",     "libtsan.",    "liblsan.",    "libhwasan.",
+				       "libclang_rt.", "libtcmalloc", "libdarshan.", NULL};
 
 static const char *preload; /* LD_PRELOAD */
 
@@ -163,8 +151,8 @@ static bool is_preloaded(const char *path)
 
 static bool dynamic_read(struct object *o, ElfW(Addr) base, const char *path, const ElfW(Dyn) * d)
 {
-	*o = (struct object){.base = base, .foreign = !is_libc(path)};
-	o->own = o->foreign && !wraps_libc(path) && !is_preloaded(path);
+	*o = (struct object){.base = base, .foreign = !is_one_of(path, of_libc)};
+	o->own = o->foreign && !is_one_of(path, wrapping) && !is_preloaded(path);
 	for (; d->d_tag != DT_NULL; d++) {
 		if (d->d_tag == DT_SYMTAB)
 			o->symbols = pointer(o, d->d_un.d_ptr);

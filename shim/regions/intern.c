@@ -134,8 +134,6 @@ static bool node_is(const struct node *n, const struct wanted_text *w)
 	}
 }
 
-static const char *kept_text(const char *text, size_t bytes);
-
 /*
  * Whether a library marks its own work in this domain: many short regions that are not the user's
  * (docs/regions.md). A name with a $ is one of the OpenMP library of Intel and LLVM.
@@ -153,13 +151,16 @@ static bool domain_of_library(const char *name)
 
 static struct node *node_new(struct text_store *s, const struct wanted_text *w)
 {
+	const struct hr__text_interned *kept;
 	const char *text = NULL;
 	struct node *n;
 
-	if (w->kind == TEXT || w->kind == DOMAIN)
+	if (w->kind == TEXT || w->kind == DOMAIN) {
 		text = copy(s, w->text, w->bytes);
-	else if (w->kind == NAME)
-		text = kept_text(w->text, w->bytes);
+	} else if (w->kind == NAME) {
+		kept = hr__interned_text_of(w->text, w->bytes);
+		text = kept != NULL ? kept->text : NULL;
+	}
 	n = intern_reserve(s, sizeof(*n));
 	if (n == NULL || (text == NULL && w->kind != CATEGORY))
 		return NULL;
@@ -217,25 +218,13 @@ static struct node *intern_find(const struct wanted_text *w)
 	return NULL;
 }
 
-static struct node *find_text(const char *text, size_t bytes, uint64_t hash)
-{
-	return intern_find(
-	    &(struct wanted_text){.hash = hash, .kind = TEXT, .text = text, .bytes = bytes});
-}
-
-static const char *kept_text(const char *text, size_t bytes)
-{
-	struct node *n = find_text(text, bytes, hash_text(text, bytes));
-
-	return n != NULL ? n->interned.text : NULL;
-}
-
 struct hr__text_interned *hr__interned_text_of(const char *text, size_t bytes)
 {
 	struct node *n;
 
 	bytes = strnlen(text, bytes < HR__INTERN_TEXT ? bytes : HR__INTERN_TEXT);
-	n = find_text(text, bytes, hash_text(text, bytes));
+	n = intern_find(&(struct wanted_text){
+	    .hash = hash_text(text, bytes), .kind = TEXT, .text = text, .bytes = bytes});
 	return n != NULL ? &n->interned : NULL;
 }
 

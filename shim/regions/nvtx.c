@@ -92,6 +92,18 @@ static int push(struct hr__domain *d, struct headrace_name *name, const struct h
 	return NO_TRACKING;
 }
 
+/* The function for wide texts calls that for texts of bytes. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
+#define WIDE(ret, name, params, args)                                                              \
+	static ret name##_w params                                                                 \
+	{                                                                                          \
+		char text[HR__INTERN_TEXT + 1];                                                    \
+		const char *utf8 = hr__interned_utf8(wide, text);                                  \
+                                                                                                   \
+		return name##_a args;                                                              \
+	}
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 /* ---- CORE2: with a domain -------------------------------------------------------------------- */
 
 static void domain_mark_ex(void *domain, const struct attributes *a)
@@ -140,12 +152,8 @@ static void domain_name_category_a(void *domain, uint32_t category, const char *
 	hr__interned_category(domain_of(domain), category, name);
 }
 
-static void domain_name_category_w(void *domain, uint32_t category, const wchar_t *name)
-{
-	char text[HR__INTERN_TEXT + 1];
-
-	hr__interned_category(domain_of(domain), category, hr__interned_utf8(name, text));
-}
+WIDE(void, domain_name_category, (void *domain, uint32_t category, const wchar_t *wide),
+     (domain, category, utf8))
 
 static const void *domain_register_a(void *domain, const char *text)
 {
@@ -156,24 +164,14 @@ static const void *domain_register_a(void *domain, const char *text)
 	return kept != NULL || text == NULL ? kept : &nameless;
 }
 
-static const void *domain_register_w(void *domain, const wchar_t *wide)
-{
-	char text[HR__INTERN_TEXT + 1];
-
-	return domain_register_a(domain, hr__interned_utf8(wide, text));
-}
+WIDE(const void *, domain_register, (void *domain, const wchar_t *wide), (domain, utf8))
 
 static void *domain_create_a(const char *name)
 {
 	return hr__interned_domain(name);
 }
 
-static void *domain_create_w(const wchar_t *name)
-{
-	char text[HR__INTERN_TEXT + 1];
-
-	return hr__interned_domain(hr__interned_utf8(name, text));
-}
+WIDE(void *, domain_create, (const wchar_t *wide), (utf8))
 
 /* Does nothing, because another domain may use the same name, and names are never freed. */
 static void domain_destroy(void *domain)
@@ -207,10 +205,7 @@ static void mark_a(const char *text)
 	hr__region_mark(hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
-static void mark_w(const wchar_t *text)
-{
-	hr__region_mark(wide_name(domain_of(NULL), 0, text), NULL);
-}
+WIDE(void, mark, (const wchar_t *wide), (utf8))
 
 static uint64_t start_ex(const struct attributes *a)
 {
@@ -222,10 +217,7 @@ static uint64_t start_a(const char *text)
 	return hr__region_start(hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
-static uint64_t start_w(const wchar_t *text)
-{
-	return hr__region_start(wide_name(domain_of(NULL), 0, text), NULL);
-}
+WIDE(uint64_t, start, (const wchar_t *wide), (utf8))
 
 static void nvtx_end(uint64_t span)
 {
@@ -242,10 +234,7 @@ static int push_a(const char *text)
 	return push(domain_of(NULL), hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
-static int push_w(const wchar_t *text)
-{
-	return push(domain_of(NULL), wide_name(domain_of(NULL), 0, text), NULL);
-}
+WIDE(int, push, (const wchar_t *wide), (utf8))
 
 static int pop(void)
 {
@@ -257,22 +246,14 @@ static void name_category_a(uint32_t category, const char *name)
 	domain_name_category_a(NULL, category, name);
 }
 
-static void name_category_w(uint32_t category, const wchar_t *name)
-{
-	domain_name_category_w(NULL, category, name);
-}
+WIDE(void, name_category, (uint32_t category, const wchar_t *wide), (category, utf8))
 
 static void name_thread_a(uint32_t tid, const char *name)
 {
 	hr__interned_thread(domain_of(NULL), name, tid);
 }
 
-static void name_thread_w(uint32_t tid, const wchar_t *name)
-{
-	char text[HR__INTERN_TEXT + 1];
-
-	hr__interned_thread(domain_of(NULL), hr__interned_utf8(name, text), tid);
-}
+WIDE(void, name_thread, (uint32_t tid, const wchar_t *wide), (tid, utf8))
 
 static function *const core[] = {
     [1] = (function *)mark_ex,

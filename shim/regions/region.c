@@ -110,11 +110,6 @@ static struct hr_ring_hdr *ring_or_loss(void)
 	return ring;
 }
 
-static bool level_off(void)
-{
-	return __atomic_load_n(&hr_self.map->level, __ATOMIC_RELAXED) == HR_LEVEL_OFF;
-}
-
 static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell *c, int32_t fd,
 			  uint64_t end, uint32_t flags, const char *args)
 {
@@ -130,7 +125,7 @@ static void region_record(struct hr_ring_hdr *ring, const struct hr_region_cell 
 	    .asked = 1,
 	};
 
-	if (level_off())
+	if (hr_level_off())
 		return;
 	if (bytes > 0 && bytes < HR_REGION_TEXT) { /* longer JSON would be cut, and so be invalid */
 		head.flags |= HR_REGION_HAS_ARGS;
@@ -230,7 +225,7 @@ static void range_end(struct hr_ring_hdr *ring, const struct hr_region_cell *c, 
 	char room[HR__PAYLOAD_TEXT];
 
 	args = args_of(c, args, room);
-	if (args == NULL && c->flags == HR_REGION_KIND(HEADRACE_RANGE) && !level_off() &&
+	if (args == NULL && c->flags == HR_REGION_KIND(HEADRACE_RANGE) && !hr_level_off() &&
 	    hr__region_short(ring, c, depth, end))
 		return;
 	region_record(ring, c, (int32_t)depth, end, 0, args);
@@ -504,5 +499,5 @@ void hr__region_step_undo(void)
 
 bool hr__regions_recorded(void)
 {
-	return ring_here() != NULL && !level_off();
+	return ring_here() != NULL && !hr_level_off();
 }
