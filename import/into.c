@@ -262,22 +262,15 @@ void hr__into_step(const struct hr_import_stream *s, uint32_t thread, struct hr_
 {
 	int64_t ns = (int64_t)(g->start_ns + g->dur_ns / 2) + s->clock_ns + s->into.offset_ns;
 	const struct hr__recorded_step *steps = s->into.steps;
-	uint32_t low = 0, high = s->into.n_steps;
+	size_t k;
 
-	if (high == 0 || !thread_is_main(s, thread))
+	if (s->into.n_steps == 0 || !thread_is_main(s, thread))
 		return;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (steps[middle].start_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	k = hr_array_search(i, s->into.n_steps, steps[i].start_ns <= ns);
 	g->step = g->epoch = HR_REGION_UNKNOWN;
-	if (low > 0 && ns < steps[low - 1].end_ns) {
-		g->step = steps[low - 1].step;
-		g->epoch = steps[low - 1].epoch;
+	if (k > 0 && ns < steps[k - 1].end_ns) {
+		g->step = steps[k - 1].step;
+		g->epoch = steps[k - 1].epoch;
 	}
 }
 

@@ -93,20 +93,13 @@ static int steps_collect(struct hr__nest *n)
 /* Returns the step of the process at this time. */
 static uint64_t step_at(const struct hr__nest *n, uint64_t proc, uint64_t ns)
 {
-	uint32_t low = 0, high = n->n_steps;
+	const struct process_step *s = n->steps;
+	size_t k = hr_array_search(i, n->n_steps,
+				   s[i].proc < proc || (s[i].proc == proc && s[i].start_ns <= ns));
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct process_step *s = &n->steps[middle];
-
-		if (s->proc < proc || (s->proc == proc && s->start_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0 || n->steps[low - 1].proc != proc || n->steps[low - 1].end_ns <= ns)
+	if (k == 0 || s[k - 1].proc != proc || s[k - 1].end_ns <= ns)
 		return HR_REGION_UNKNOWN;
-	return n->steps[low - 1].step;
+	return s[k - 1].step;
 }
 
 /* ---- depth ----------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* Finished calls: what they change, and their operations. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -43,6 +44,39 @@ const struct strace_shape *hr__strace_shape(struct strace *p, struct hr_strace_t
 	i = hr_map64_get(&p->shape_of, hr_path_id(name.p, name.n));
 	return i == HR_MAP64_NONE || shapes[i].how == STRACE_NONE ? NULL : &shapes[i];
 }
+
+/* A finished call while it is converted. */
+struct strace_step {
+	const struct strace_shape *shape;
+	struct hr_strace_call c;
+	struct strace_task *task;
+	struct strace_process *of;
+	struct hr_event e;
+};
+
+/* The argument at a position of the table. strace shows an offset in two halves as one. */
+static struct hr_strace_text arg_at(const struct strace_step *k, unsigned position)
+{
+	if (position > k->c.n_args)
+		position = k->c.n_args;
+	return position ? k->c.arg[position - 1] : (struct hr_strace_text){0};
+}
+
+static int64_t number_at(const struct strace_step *k, unsigned position, int64_t otherwise)
+{
+	struct hr_strace_text rest;
+	int64_t v;
+
+	return position && hr__strace_number(arg_at(k, position), &v, &rest) ? v : otherwise;
+}
+
+static bool fd_at(const struct strace_step *k, unsigned position, struct hr_strace_fd *ret)
+{
+	return hr__strace_fd(arg_at(k, position), ret);
+}
+
+/* Converts a call, and adds its operation. 0; -EBADMSG; other errors are fatal. */
+typedef int converter(struct strace *p, struct strace_step *k);
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -117,7 +151,7 @@ static uint32_t path_below(struct strace *p, struct strace_step *k, const struct
 }
 
 /* The file of the path at `position`, whose folder is before it if the table has `at`. */
-uint32_t hr__strace_path_at(struct strace *p, struct strace_step *k, unsigned position)
+static uint32_t path_at(struct strace *p, struct strace_step *k, unsigned position)
 {
 	struct hr_strace_text path = arg_at(k, position);
 	struct hr_strace_fd dir = {.fd = AT_FDCWD};
@@ -131,7 +165,7 @@ uint32_t hr__strace_path_at(struct strace *p, struct strace_step *k, unsigned po
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-int hr__strace_send(struct strace *p, struct strace_step *k)
+static int operation_send(struct strace *p, struct strace_step *k)
 {
 	uint32_t thread = hr_import_thread(p->s, k->of->proc, (uint32_t)k->task->tid);
 
@@ -177,7 +211,7 @@ static void seek_set(struct strace *p, struct strace_step *k)
 		open->file = k->e.file;
 }
 
-int hr__strace_fd_call(struct strace *p, struct strace_step *k)
+static int fd_call(struct strace *p, struct strace_step *k)
 {
 	struct hr_strace_fd fd;
 
@@ -198,17 +232,17 @@ int hr__strace_fd_call(struct strace *p, struct strace_step *k)
 	position_use(p, k);
 	if (k->shape->op == HR_OP_lseek)
 		seek_set(p, k);
-	return hr__strace_send(p, k);
+	return operation_send(p, k);
 }
 
 static int path_call(struct strace *p, struct strace_step *k)
 {
-	k->e.file = hr__strace_path_at(p, k, k->shape->file);
+	k->e.file = path_at(p, k, k->shape->file);
 	if (k->shape->how == STRACE_TWO) {
-		k->e.file2 = hr__strace_path_at(p, k, k->shape->file + (k->shape->at ? 2 : 1));
+		k->e.file2 = path_at(p, k, k->shape->file + (k->shape->at ? 2 : 1));
 		p->n_renames += k->c.returned && k->c.ret == 0;
 	}
-	return k->e.file ? hr__strace_send(p, k) : 0;
+	return k->e.file ? operation_send(p, k) : 0;
 }
 
 static void copy_advance(struct strace *p, struct strace_step *k, int32_t fd)
@@ -240,7 +274,7 @@ static int copy_call(struct strace *p, struct strace_step *k)
 	}
 	if (sends || pointed_at(k, 4, HR_OFFSET_NONE) == HR_OFFSET_NONE)
 		copy_advance(p, k, out.fd);
-	return k->e.file || k->e.file2 ? hr__strace_send(p, k) : 0;
+	return k->e.file || k->e.file2 ? operation_send(p, k) : 0;
 }
 
 static int chdir_call(struct strace *p, struct strace_step *k)
@@ -250,7 +284,7 @@ static int chdir_call(struct strace *p, struct strace_step *k)
 	int r;
 
 	p->path[0] = '\0';
-	r = k->shape->how == STRACE_CHDIR ? path_call(p, k) : hr__strace_fd_call(p, k);
+	r = k->shape->how == STRACE_CHDIR ? path_call(p, k) : fd_call(p, k);
 	if (r || !k->c.returned || k->c.ret != 0)
 		return r;
 	open = hr__strace_open_get(p, k->of->fds, k->e.fd);
@@ -283,7 +317,7 @@ static int mmap_call(struct strace *p, struct strace_step *k)
 	k->e.flags = hr__strace_flags(arg_at(k, 3)) | hr__strace_flags(arg_at(k, 4)) << 4;
 	k->e.ret = works ? 0 : k->c.ret;
 	r = works ? hr__strace_map_add(k->of, start, bytes, k->e.file) : 0;
-	return r ? r : hr__strace_send(p, k);
+	return r ? r : operation_send(p, k);
 }
 
 static int map_call(struct strace *p, struct strace_step *k)
@@ -307,7 +341,164 @@ static int map_call(struct strace *p, struct strace_step *k)
 				r = hr__strace_map_add(k->of, (uint64_t)k->c.ret, more, k->e.file);
 		}
 	}
-	return r || !k->e.file ? r : hr__strace_send(p, k);
+	return r || !k->e.file ? r : operation_send(p, k);
+}
+
+/* ---- calls that open, copy or close descriptors ----------------------------------------------- */
+
+static int open_call(struct strace *p, struct strace_step *k)
+{
+	struct strace_open *open = NULL;
+	int64_t fd = k->c.returned ? k->c.ret : -1;
+	uint32_t named;
+
+	p->path[0] = '\0';
+	named = k->shape->how == STRACE_OPEN ? path_at(p, k, k->shape->file) : 0;
+	if (k->shape->op == HR_OP_creat)
+		k->e.flags = O_CREAT | O_WRONLY | O_TRUNC;
+	else if (arg_at(k, 3).n && *arg_at(k, 3).p == '{') /* openat2 */
+		k->e.flags = hr__strace_flags(hr__strace_member(arg_at(k, 3), "flags"));
+	k->e.file = k->c.ret_path.n ? hr__strace_shown_file(p, k->c.ret_path) : named;
+	if (fd >= 0 && fd <= INT32_MAX) {
+		k->e.fd = (int32_t)fd;
+		/* A descriptor of an unknown file is unknown, too. */
+		if (k->e.file || k->shape->op == HR_OP_memfd_create)
+			open = hr__strace_open_new(p, k->of->fds, k->e.fd);
+		else
+			hr__strace_open_close(p, k->of->fds, k->e.fd);
+	}
+	if (open) {
+		hr__strace_cloexec_set(p, k->of->fds, k->e.fd, k->e.flags & O_CLOEXEC);
+		if (!k->c.ret_path.n && *p->path) /* that of the file that was found last */
+			open->path = strdup(p->path);
+		open->append = k->e.flags & O_APPEND;
+		open->position = open->append ? -1 : 0;
+		open->file = k->e.file;
+		open->since_ns = k->e.start_ns + k->e.dur_ns;
+	}
+	return k->e.file ? operation_send(p, k) : 0;
+}
+
+/* Another thread may open the number again before the trace has the result of its close. */
+static int close_call(struct strace *p, struct strace_step *k)
+{
+	const struct strace_open *open;
+	struct hr_strace_fd fd;
+	int r;
+
+	if (!fd_at(k, k->shape->file, &fd))
+		return -EBADMSG;
+	open = hr__strace_open_get(p, k->of->fds, fd.fd);
+	if (open && open->since_ns > k->e.start_ns) {
+		k->e.fd = fd.fd;
+		k->e.file = fd.path.n ? hr__strace_shown_file(p, fd.path) : 0;
+		p->n_unknown_fds += !fd.shown;
+		return k->e.file ? operation_send(p, k) : 0;
+	}
+	r = fd_call(p, k);
+	if (k->e.fd >= 0)
+		hr__strace_open_close(p, k->of->fds, k->e.fd);
+	return r;
+}
+
+static int close_range_call(struct strace *p, struct strace_step *k)
+{
+	uint64_t first = (uint64_t)number_at(k, 1, 0), last = (uint64_t)number_at(k, 2, -1);
+	uint32_t flags = hr__strace_flags(arg_at(k, 3));
+
+	if (!k->c.returned || k->c.ret != 0)
+		return 0;
+	if (flags & CLOSE_RANGE_UNSHARE && hr__strace_fds_unshare(p, &k->of->fds))
+		return -ENOMEM;
+	if (flags & CLOSE_RANGE_CLOEXEC)
+		hr__strace_fds_cloexec(p, k->of->fds, first, last);
+	else
+		hr__strace_fds_close(p, k->of->fds, first, last, false);
+	return 0;
+}
+
+/* The result is another descriptor of the same description. */
+static int fd_dup(struct strace *p, struct strace_step *k, bool cloexec)
+{
+	int32_t to = (int32_t)k->c.ret;
+	int r;
+
+	if (k->c.ret > INT32_MAX || to == k->e.fd)
+		return 0;
+	r = hr__strace_open_dup(p, k->of->fds, k->e.fd, to);
+	if (!r)
+		hr__strace_cloexec_set(p, k->of->fds, to, cloexec);
+	return r;
+}
+
+static int dup_call(struct strace *p, struct strace_step *k)
+{
+	int r = fd_call(p, k);
+
+	if (r || !k->c.returned || k->c.ret < 0)
+		return r;
+	return fd_dup(p, k, k->e.flags & O_CLOEXEC);
+}
+
+static int fcntl_call(struct strace *p, struct strace_step *k)
+{
+	int r = fd_call(p, k);
+	struct strace_open *open = hr__strace_open_get(p, k->of->fds, k->e.fd);
+	uint32_t cmd;
+
+	if (r || !k->c.returned || k->c.ret < 0 || !hr__strace_constant(arg_at(k, 2), &cmd))
+		return r;
+	switch (cmd) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		return fd_dup(p, k, cmd == F_DUPFD_CLOEXEC);
+	case F_SETFD:
+		hr__strace_cloexec_set(p, k->of->fds, k->e.fd,
+				       hr__strace_flags(arg_at(k, 3)) & FD_CLOEXEC);
+		return 0;
+	case F_SETFL:
+		if (open)
+			open->append = hr__strace_flags(arg_at(k, 3)) & O_APPEND;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* A new descriptor, of something that is no file. */
+static void no_file_set(struct strace *p, struct strace_step *k, int64_t fd)
+{
+	if (fd >= 0 && fd <= INT32_MAX)
+		(void)hr__strace_open_new(p, k->of->fds, (int32_t)fd);
+}
+
+static int no_file_call(struct strace *p, struct strace_step *k)
+{
+	if (k->c.returned)
+		no_file_set(p, k, k->c.ret);
+	return 0;
+}
+
+/* pipe and socketpair store two descriptors: "[3, 4]". */
+static int pair_call(struct strace *p, struct strace_step *k)
+{
+	struct hr_strace_text t = {0}, rest;
+	const char *second;
+	int64_t fd;
+
+	if (!k->c.returned || k->c.ret != 0)
+		return 0;
+	for (unsigned i = 1; i <= k->c.n_args && !(t.n && *t.p == '['); i++)
+		t = arg_at(k, i);
+	second = t.n ? memmem(t.p, t.n, ", ", 2) : NULL;
+	if (!second || *t.p != '[')
+		return 0;
+	if (hr__strace_number((struct hr_strace_text){t.p + 1, t.n - 1}, &fd, &rest))
+		no_file_set(p, k, fd);
+	rest = (struct hr_strace_text){second + 2, (size_t)(t.p + t.n - second) - 2};
+	if (hr__strace_number(rest, &fd, &rest))
+		no_file_set(p, k, fd);
+	return 0;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
@@ -360,29 +551,18 @@ static int submit_call(struct strace *p, struct strace_step *k)
 	return 0;
 }
 
-static hr__strace_convert *const converters[] = {
-    [STRACE_FD] = hr__strace_fd_call,
-    [STRACE_VECTOR] = hr__strace_fd_call,
-    [STRACE_PATH] = path_call,
-    [STRACE_TWO] = path_call,
-    [STRACE_OPEN] = hr__strace_open_call,
-    [STRACE_OPEN_FD] = hr__strace_open_call,
-    [STRACE_NO_FILE] = hr__strace_no_file_call,
-    [STRACE_PAIR] = hr__strace_pair_call,
-    [STRACE_CLOSE] = hr__strace_close_call,
-    [STRACE_CLOSE_RANGE] = hr__strace_close_range_call,
-    [STRACE_DUP] = hr__strace_dup_call,
-    [STRACE_DUP_TO] = hr__strace_dup_call,
-    [STRACE_FCNTL] = hr__strace_fcntl_call,
-    [STRACE_COPY] = copy_call,
-    [STRACE_SENDFILE] = copy_call,
-    [STRACE_CHDIR] = chdir_call,
-    [STRACE_FCHDIR] = chdir_call,
-    [STRACE_MMAP] = mmap_call,
-    [STRACE_MUNMAP] = map_call,
-    [STRACE_MREMAP] = map_call,
-    [STRACE_MAP] = map_call,
-    [STRACE_SUBMIT] = submit_call,
+static converter *const converters[] = {
+    [STRACE_FD] = fd_call,	     [STRACE_VECTOR] = fd_call,
+    [STRACE_PATH] = path_call,	     [STRACE_TWO] = path_call,
+    [STRACE_OPEN] = open_call,	     [STRACE_OPEN_FD] = open_call,
+    [STRACE_NO_FILE] = no_file_call, [STRACE_PAIR] = pair_call,
+    [STRACE_CLOSE] = close_call,     [STRACE_CLOSE_RANGE] = close_range_call,
+    [STRACE_DUP] = dup_call,	     [STRACE_DUP_TO] = dup_call,
+    [STRACE_FCNTL] = fcntl_call,     [STRACE_COPY] = copy_call,
+    [STRACE_SENDFILE] = copy_call,   [STRACE_CHDIR] = chdir_call,
+    [STRACE_FCHDIR] = chdir_call,    [STRACE_MMAP] = mmap_call,
+    [STRACE_MUNMAP] = map_call,	     [STRACE_MREMAP] = map_call,
+    [STRACE_MAP] = map_call,	     [STRACE_SUBMIT] = submit_call,
     [STRACE_EXEC] = exec_call,
 };
 

@@ -6,7 +6,6 @@
  *      strace_task.c     processes, threads and their births
  *      strace_fd.c       descriptors, file positions, mappings, paths
  *      strace_call.c     finished calls --> operations
- *      strace_opens.c    the same for calls that open, copy or close descriptors
  *
  * A trace is one file (strace -f), or one file for each task (strace -ff), whose lines are then
  * merged by their times.
@@ -225,49 +224,5 @@ const struct strace_shape *hr__strace_shape(struct strace *p, struct hr_strace_t
 /* Converts a finished call. `text` begins after the bracket. 0; -EBADMSG; other errors are fatal. */
 int hr__strace_finish(struct strace *p, int32_t tid, const struct strace_shape *shape,
 		      struct hr_strace_text text, uint64_t start_ns, uint64_t end_ns);
-
-/* ---- a finished call while it is converted ---- */
-
-struct strace_step {
-	const struct strace_shape *shape;
-	struct hr_strace_call c;
-	struct strace_task *task;
-	struct strace_process *of;
-	struct hr_event e;
-};
-
-/* The argument at a position of the table. strace shows an offset in two halves as one. */
-static inline struct hr_strace_text arg_at(const struct strace_step *k, unsigned position)
-{
-	if (position > k->c.n_args)
-		position = k->c.n_args;
-	return position ? k->c.arg[position - 1] : (struct hr_strace_text){0};
-}
-
-static inline int64_t number_at(const struct strace_step *k, unsigned position, int64_t otherwise)
-{
-	struct hr_strace_text rest;
-	int64_t v;
-
-	return position && hr__strace_number(arg_at(k, position), &v, &rest) ? v : otherwise;
-}
-
-static inline bool fd_at(const struct strace_step *k, unsigned position, struct hr_strace_fd *ret)
-{
-	return hr__strace_fd(arg_at(k, position), ret);
-}
-
-/* Converts a call, and adds its operation. 0; -EBADMSG; other errors are fatal. */
-typedef int hr__strace_convert(struct strace *p, struct strace_step *k);
-
-/* strace_call.c */
-/* The file of the path at `position`, whose folder is before it if the table has `at`. 0: none. */
-uint32_t hr__strace_path_at(struct strace *p, struct strace_step *k, unsigned position);
-hr__strace_convert hr__strace_send;    /* adds the operation */
-hr__strace_convert hr__strace_fd_call; /* the first argument is a descriptor */
-
-/* strace_opens.c */
-hr__strace_convert hr__strace_open_call, hr__strace_close_call, hr__strace_close_range_call,
-    hr__strace_dup_call, hr__strace_fcntl_call, hr__strace_no_file_call, hr__strace_pair_call;
 
 #endif
