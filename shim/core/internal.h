@@ -393,11 +393,6 @@ bool hr__env_is(char *const envp[], const char *name, const char *value);
 void hr__real_init(const char *preloaded); /* the value of LD_PRELOAD, or NULL */
 /* Finds a function in the objects loaded after the shim, in any scope of the loader. NULL: none. */
 void *hr_real_named(const char *name);
-/*
- * own.c: replaces the beginning of a wrapper by a jump to `to`, which gets all arguments. Call it
- * before other threads exist. Changes nothing if the system forbids it.
- */
-void hr__own_jump(void *wrapper, const void *to);
 /* exec.c: stores the variables that load this library, because later programs need the same. */
 void hr__exec_init(char *const envp[]);
 /* Sends headraced a notice that the shim cannot work in this process. */

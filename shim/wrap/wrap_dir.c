@@ -4,11 +4,6 @@
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
 
-int hr_wrap_dirfd(DIR *dir)
-{
-	return HR_REAL(dirfd)(dir);
-}
-
 DIR *hr_wrap_opendir(const char *path)
 {
 	struct hr_op op;
@@ -81,31 +76,23 @@ char *hr_wrap_mkdtemp(char *path)
 	return r;
 }
 
-int hr_wrap_chdir(const char *path)
-{
-	struct hr_op op;
-	int r;
+#define CHDIR(name, params, args, begin)                                                           \
+	int hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		struct hr_op op;                                                                   \
+		int r;                                                                             \
+                                                                                                   \
+		begin;                                                                             \
+		r = HR_REAL(name) args;                                                            \
+		if (r == 0)                                                                        \
+			hr_cwd_changed();                                                          \
+		hr_end(&op, hr_ret(r), 0);                                                         \
+		return r;                                                                          \
+	}
 
-	hr_begin_path(&op, HR_OP_chdir, AT_FDCWD, path, HR_ASKED_NONE);
-	r = HR_REAL(chdir)(path);
-	if (r == 0)
-		hr_cwd_changed();
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
-
-int hr_wrap_fchdir(int fd)
-{
-	struct hr_op op;
-	int r;
-
-	hr_begin_fd(&op, HR_OP_fchdir, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
-	r = HR_REAL(fchdir)(fd);
-	if (r == 0)
-		hr_cwd_changed();
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
+CHDIR(chdir, (const char *path), (path),
+      hr_begin_path(&op, HR_OP_chdir, AT_FDCWD, path, HR_ASKED_NONE))
+CHDIR(fchdir, (int fd), (fd), hr_begin_fd(&op, HR_OP_fchdir, fd, HR_ASKED_NONE, HR_OFFSET_NONE))
 
 /* If the first path is empty (AT_EMPTY_PATH), the call gives a name to the open file fromfd. */
 int hr_wrap_linkat(int fromfd, const char *from, int tofd, const char *to, int flags)

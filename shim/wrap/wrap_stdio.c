@@ -18,11 +18,6 @@ int hr__fileno_slow(FILE *fp)
 	return fd;
 }
 
-int hr_wrap_fileno(FILE *fp)
-{
-	return HR_REAL(fileno)(fp);
-}
-
 /* popen opens the pipe inside libc, so only the entry of the fd table has to be cleared. */
 int hr_wrap_pclose(FILE *fp)
 {

@@ -137,6 +137,8 @@ static long record_fd(const struct call *c)
 	long r;
 
 	begin_fd(&op, c);
+	if (c->shape->how == HOW_CLOSE)
+		hr_fd_clear(fd_of(c));
 	r = forward(c);
 	if (c->shape->how == HOW_VECTOR && op.live)
 		finish_vector(&op, c, r);
@@ -194,18 +196,6 @@ static long record_open_fd(const struct call *c)
 	long r = forward(c);
 
 	hr__record_made_fd(c->shape->id, start, (int)r, flags_of(c));
-	return r;
-}
-
-static long record_close(const struct call *c)
-{
-	struct hr_op op;
-	long r;
-
-	begin_fd(&op, c);
-	hr_fd_clear(fd_of(c));
-	r = forward(c);
-	hr_end(&op, hr_ret(r), 0);
 	return r;
 }
 
@@ -272,17 +262,6 @@ static long record_mmap(const struct call *c)
 	return r;
 }
 
-static long record_munmap(const struct call *c)
-{
-	struct hr_op op;
-	long r;
-
-	hr_begin_munmap(&op, (void *)c->word[1], (size_t)c->word[2]);
-	r = forward(c);
-	hr_end(&op, hr_ret(r), 0);
-	return r;
-}
-
 static long record_mremap(const struct call *c)
 {
 	const void *addr = (const void *)c->word[1];
@@ -298,10 +277,14 @@ static long record_mremap(const struct call *c)
 
 static long record_map(const struct call *c)
 {
+	const void *addr = (const void *)c->word[c->shape->file];
 	struct hr_op op;
 	long r;
 
-	hr_begin_map(&op, c->shape->id, (const void *)c->word[c->shape->file], asked_of(c));
+	if (c->shape->how == HOW_MUNMAP)
+		hr_begin_munmap(&op, addr, asked_of(c));
+	else
+		hr_begin_map(&op, c->shape->id, addr, asked_of(c));
 	r = forward(c);
 	hr_end(&op, hr_ret(r), flags_of(c));
 	return r;
@@ -362,7 +345,7 @@ static long (*const records[])(const struct call *c) = {
     [HOW_TWO] = record_two,
     [HOW_OPEN] = record_open,
     [HOW_OPEN_FD] = record_open_fd,
-    [HOW_CLOSE] = record_close,
+    [HOW_CLOSE] = record_fd,
     [HOW_CLOSE_RANGE] = record_hook,
     [HOW_DUP] = record_dup,
     [HOW_DUP_TO] = record_dup,
@@ -373,7 +356,7 @@ static long (*const records[])(const struct call *c) = {
     [HOW_CHDIR] = record_chdir,
     [HOW_FCHDIR] = record_chdir,
     [HOW_MMAP] = record_mmap,
-    [HOW_MUNMAP] = record_munmap,
+    [HOW_MUNMAP] = record_map,
     [HOW_MREMAP] = record_mremap,
     [HOW_MAP] = record_map,
     [HOW_SECCOMP] = record_hook,

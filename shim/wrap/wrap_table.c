@@ -21,6 +21,12 @@
 
 #define HR_WRAP_HAND(...)
 
+#define HR_WRAP_FORWARD(ret, name, params, args, ...)                                              \
+	ret hr_wrap_##name params                                                                  \
+	{                                                                                          \
+		return HR_REAL(name) args;                                                         \
+	}
+
 /* What a wrapper does: it begins, calls, ends, and returns the result of the call. */
 #define HR_BODY(state, ret, begin, call, end)                                                      \
 	{                                                                                          \
