@@ -72,14 +72,6 @@ static bool environment_loses_shim(char *const envp[])
 		(hr_shim_image.by_socket && hr__env_value(envp, "HEADRACE_SOCKET") == NULL));
 }
 
-/* Reads the headers of a program. Without the right to read it, have is 0. */
-static void headers_read(struct headers *ret, const char *path)
-{
-	long n = hr__sys_slurp(path, ret->bytes, sizeof(ret->bytes));
-
-	ret->have = n > 0 ? (size_t)n : 0;
-}
-
 static bool is_elf(const struct headers *h)
 {
 	return h->have >= sizeof(h->elf) && memcmp(h->elf.e_ident, ELFMAG, SELFMAG) == 0;
@@ -129,11 +121,13 @@ static bool refuses_shim(const char *path, uint32_t *flags)
 {
 	struct headers h = {.have = 0};
 	struct stat st = {0};
+	long n;
 
 	if (HR_SYS4(newfstatat, AT_FDCWD, path, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	headers_read(&h, path);
-	if (h.have > 0 && !is_elf(&h)) /* a script, for which the kernel ignores the bits */
+	n = hr__sys_slurp(path, h.bytes, sizeof(h.bytes));
+	h.have = n > 0 ? (size_t)n : 0; /* 0: without the right to read it */
+	if (h.have > 0 && !is_elf(&h))	/* a script, for which the kernel ignores the bits */
 		return false;
 	if (is_elf(&h) && h.elf.e_ident[EI_CLASS] == ELFCLASS32)
 		*flags = HR_HELLO_32BIT;

@@ -5,33 +5,32 @@
 #include "shim/core/clock.h"
 #include "shim/regions/region.h"
 
-static void api_begin(struct headrace_name *name)
-{
-	if (hr_shim_image.on && name != NULL)
-		hr__region_begin(name, HR__REGIONS_API, NULL);
-}
+/* They do nothing in a process that is not recorded, or without a name. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
+#define API(name, params, condition, call)                                                         \
+	static void api_##name params                                                              \
+	{                                                                                          \
+		if (hr_shim_image.on && (condition))                                               \
+			call;                                                                      \
+	}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
-static void api_end(const char *args)
-{
-	if (hr_shim_image.on)
-		hr__region_end(HR__REGIONS_API, args);
-}
+API(begin, (struct headrace_name * n), n != NULL, hr__region_begin(n, HR__REGIONS_API, NULL))
+API(end, (const char *args), true, hr__region_end(HR__REGIONS_API, args))
+API(finish, (uint64_t span, const char *args), true, hr__region_finish(span, args))
+API(mark, (struct headrace_name * n, const char *args), n != NULL, hr__region_mark(n, args))
+API(enter, (struct headrace_name * n), n != NULL, hr__region_begin(n, HR__REGIONS_FUNCTIONS, NULL))
+API(leave, (void), true, hr__region_end(HR__REGIONS_FUNCTIONS, NULL))
+API(passed, (struct headrace_name * n, uint64_t at), n != NULL, hr__region_passed(n, at))
+API(step, (int64_t step), true, hr__region_step(step, 0))
+API(step_at, (int64_t step, uint64_t moment), true, hr__region_step(step, moment))
+API(step_undo, (void), true, hr__region_step_undo())
+API(epoch, (int64_t epoch), true, hr__region_epoch(epoch, 0))
+API(epoch_at, (int64_t epoch, uint64_t moment), true, hr__region_epoch(epoch, moment))
 
 static uint64_t api_start(struct headrace_name *name)
 {
 	return hr_shim_image.on && name != NULL ? hr__region_start(name, NULL) : 0;
-}
-
-static void api_finish(uint64_t span, const char *args)
-{
-	if (hr_shim_image.on)
-		hr__region_finish(span, args);
-}
-
-static void api_mark(struct headrace_name *name, const char *args)
-{
-	if (hr_shim_image.on && name != NULL)
-		hr__region_mark(name, args);
 }
 
 static void api_variable(const char *text)
@@ -52,58 +51,12 @@ static uint64_t api_now(void)
 	return hr_shim_image.on ? hr_shim_ticks() : 0;
 }
 
-static void api_step_at(int64_t step, uint64_t moment)
-{
-	if (hr_shim_image.on)
-		hr__region_step(step, moment);
-}
-
-static void api_step(int64_t step)
-{
-	api_step_at(step, 0);
-}
-
-static void api_epoch_at(int64_t epoch, uint64_t moment)
-{
-	if (hr_shim_image.on)
-		hr__region_epoch(epoch, moment);
-}
-
-static void api_epoch(int64_t epoch)
-{
-	api_epoch_at(epoch, 0);
-}
-
-static void api_step_undo(void)
-{
-	if (hr_shim_image.on)
-		hr__region_step_undo();
-}
-
 _Static_assert(sizeof(hr_waits.ns) == 3 * sizeof(uint64_t), "headrace_api.waited");
 
 static void api_waited(uint64_t ret_ns[3])
 {
 	hr_waits.on = hr_shim_image.on;
 	memcpy(ret_ns, hr_waits.ns, sizeof(hr_waits.ns));
-}
-
-static void api_enter(struct headrace_name *name)
-{
-	if (hr_shim_image.on && name != NULL)
-		hr__region_begin(name, HR__REGIONS_FUNCTIONS, NULL);
-}
-
-static void api_leave(void)
-{
-	if (hr_shim_image.on)
-		hr__region_end(HR__REGIONS_FUNCTIONS, NULL);
-}
-
-static void api_passed(struct headrace_name *name, uint64_t moment)
-{
-	if (hr_shim_image.on && name != NULL)
-		hr__region_passed(name, moment);
 }
 
 static const struct headrace_api api = {

@@ -159,29 +159,22 @@ static void open_end(uint64_t key)
 
 enum { TASK, REGION, FRAME };
 
-static void task_begin_overlapped(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
-				  struct hr__itt_string *name)
-{
-	if (!left_out(d))
-		open_begin(itt_key_of(TASK, d, &id), itt_name_of(d, name));
-}
+/* NOLINTBEGIN(bugprone-macro-parentheses): parameters, types and names cannot have parentheses */
+#define WITH_ID(kind, begin, end)                                                                  \
+	static void begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,        \
+			  struct hr__itt_string *name)                                             \
+	{                                                                                          \
+		if (!left_out(d))                                                                  \
+			open_begin(itt_key_of(kind, d, &id), itt_name_of(d, name));                \
+	}                                                                                          \
+	static void end(struct hr__itt_domain *d, struct itt_id id)                                \
+	{                                                                                          \
+		open_end(itt_key_of(kind, d, &id));                                                \
+	}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
-static void task_end_overlapped(struct hr__itt_domain *d, struct itt_id id)
-{
-	open_end(itt_key_of(TASK, d, &id));
-}
-
-static void region_begin(struct hr__itt_domain *d, struct itt_id id, struct itt_id parent,
-			 struct hr__itt_string *name)
-{
-	if (!left_out(d))
-		open_begin(itt_key_of(REGION, d, &id), itt_name_of(d, name));
-}
-
-static void region_end(struct hr__itt_domain *d, struct itt_id id)
-{
-	open_end(itt_key_of(REGION, d, &id));
-}
+WITH_ID(TASK, task_begin_overlapped, task_end_overlapped)
+WITH_ID(REGION, region_begin, region_end)
 
 static void frame_begin(struct hr__itt_domain *d, const struct itt_id *id)
 {

@@ -102,6 +102,13 @@ static int push(struct hr__domain *d, struct headrace_name *name, const struct h
                                                                                                    \
 		return name##_a args;                                                              \
 	}
+
+/* The function without a domain calls that with one. */
+#define NO_DOMAIN(ret, name, params, args)                                                         \
+	static ret name params                                                                     \
+	{                                                                                          \
+		return domain_##name args;                                                         \
+	}
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* ---- CORE2: with a domain -------------------------------------------------------------------- */
@@ -195,10 +202,13 @@ static function *const core2[] = {
 
 /* ---- CORE: without a domain -------------------------------------------------------------------------- */
 
-static void mark_ex(const struct attributes *a)
-{
-	domain_mark_ex(NULL, a);
-}
+NO_DOMAIN(void, mark_ex, (const struct attributes *a), (NULL, a))
+NO_DOMAIN(uint64_t, start_ex, (const struct attributes *a), (NULL, a))
+NO_DOMAIN(void, end, (uint64_t span), (NULL, span))
+NO_DOMAIN(int, push_ex, (const struct attributes *a), (NULL, a))
+NO_DOMAIN(int, pop, (void), (NULL))
+NO_DOMAIN(void, name_category_a, (uint32_t category, const char *name), (NULL, category, name))
+NO_DOMAIN(void, name_category_w, (uint32_t category, const wchar_t *name), (NULL, category, name))
 
 static void mark_a(const char *text)
 {
@@ -207,11 +217,6 @@ static void mark_a(const char *text)
 
 WIDE(void, mark, (const wchar_t *wide), (utf8))
 
-static uint64_t start_ex(const struct attributes *a)
-{
-	return domain_start_ex(NULL, a);
-}
-
 static uint64_t start_a(const char *text)
 {
 	return hr__region_start(hr__interned_name(domain_of(NULL), 0, text), NULL);
@@ -219,34 +224,12 @@ static uint64_t start_a(const char *text)
 
 WIDE(uint64_t, start, (const wchar_t *wide), (utf8))
 
-static void nvtx_end(uint64_t span)
-{
-	hr__region_finish(span, NULL);
-}
-
-static int push_ex(const struct attributes *a)
-{
-	return domain_push_ex(NULL, a);
-}
-
 static int push_a(const char *text)
 {
 	return push(domain_of(NULL), hr__interned_name(domain_of(NULL), 0, text), NULL);
 }
 
 WIDE(int, push, (const wchar_t *wide), (utf8))
-
-static int pop(void)
-{
-	return domain_pop(NULL);
-}
-
-static void name_category_a(uint32_t category, const char *name)
-{
-	domain_name_category_a(NULL, category, name);
-}
-
-WIDE(void, name_category, (uint32_t category, const wchar_t *wide), (category, utf8))
 
 static void name_thread_a(uint32_t tid, const char *name)
 {
@@ -262,7 +245,7 @@ static function *const core[] = {
     [4] = (function *)start_ex,
     [5] = (function *)start_a,
     [6] = (function *)start_w,
-    [7] = (function *)nvtx_end,
+    [7] = (function *)end,
     [8] = (function *)push_ex,
     [9] = (function *)push_a,
     [10] = (function *)push_w,
