@@ -185,17 +185,6 @@ static struct hr_import_file *file_take(struct hr_import *i)
 	return f;
 }
 
-static void import_fail(struct hr_import *i, int r, const char *path)
-{
-	pthread_mutex_lock(&i->lock);
-	if (!i->error) {
-		i->error = r;
-		if (asprintf(&i->error_text, "%s: %s", path, strerrordesc_np(-r)) < 0)
-			i->error_text = NULL;
-	}
-	pthread_mutex_unlock(&i->lock);
-}
-
 static void *worker_run(void *context)
 {
 	struct hr_import *i = context;
@@ -205,7 +194,7 @@ static void *worker_run(void *context)
 		int r = hr_import_stopped(f) ? -ECANCELED : file_read(f);
 
 		if (r)
-			import_fail(i, r, f->path);
+			(void)hr_import_fail(f, r, "%s", strerrordesc_np(-r));
 	}
 	return NULL;
 }

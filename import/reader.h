@@ -63,9 +63,10 @@ bool hr_import_stopped(const struct hr_import_file *f);
 void hr_import_problem(struct hr_import_file *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Ends the import, with a message that begins with the path of the file. Returns -EINVAL. */
-int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Ends the import, with a message that begins with the path of the file. Returns `error`. */
+int hr_import_fail(struct hr_import_file *f, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define hr_import_refuse(f, ...) hr_import_fail(f, -EINVAL, __VA_ARGS__)
 
 /* Counts a loss that belongs to no stream, because nothing is known about its node. */
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count);

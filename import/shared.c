@@ -93,7 +93,7 @@ void hr_import_problem(struct hr_import_file *f, const char *format, ...)
 	va_end(args);
 }
 
-int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
+int hr_import_fail(struct hr_import_file *f, int error, const char *format, ...)
 {
 	struct hr_import *i = f->import;
 	char *line;
@@ -104,13 +104,13 @@ int hr_import_refuse(struct hr_import_file *f, const char *format, ...)
 	va_end(args);
 	pthread_mutex_lock(&i->lock);
 	if (!i->error) {
-		i->error = -EINVAL;
+		i->error = error;
 		i->error_text = line;
 		line = NULL;
 	}
 	pthread_mutex_unlock(&i->lock);
 	free(line);
-	return -EINVAL;
+	return error;
 }
 
 void hr_import_lose(struct hr_import_file *f, enum hr_loss_reason reason, uint64_t count)

@@ -103,11 +103,6 @@ static bool text_is(const char *kept, const char *text, size_t bytes)
 	return kept == text || (memcmp(kept, text, bytes) == 0 && kept[bytes] == '\0');
 }
 
-static size_t intern_length(const char *text)
-{
-	return strnlen(text, HR__INTERN_TEXT);
-}
-
 struct wanted_text {
 	uint64_t hash;
 	enum text_kind kind;
@@ -240,7 +235,7 @@ struct hr__domain *hr__interned_domain(const char *name)
 
 	if (name == NULL)
 		return &no_domain;
-	bytes = intern_length(name);
+	bytes = strnlen(name, HR__INTERN_TEXT);
 	n = intern_find(&(struct wanted_text){.hash = mix(hash_text(name, bytes), DOMAIN + 1),
 					      .kind = DOMAIN,
 					      .text = name,
@@ -297,7 +292,7 @@ static struct headrace_name *intern_name_of(struct hr__domain *d, uint32_t categ
 
 struct headrace_name *hr__interned_name(struct hr__domain *d, uint32_t category, const char *text)
 {
-	size_t bytes = text != NULL ? intern_length(text) : 0;
+	size_t bytes = text != NULL ? strnlen(text, HR__INTERN_TEXT) : 0;
 
 	text = text != NULL ? text : "";
 	return intern_name_of(d, category, text, bytes, hash_text(text, bytes));
