@@ -144,14 +144,11 @@ void hr__files_done(struct hr_import *i)
 	free(i->files);
 }
 
-static char *job_clean(const char *name, size_t bytes)
+void hr__name_clean(char *name)
 {
-	char *job = strndup(name, bytes);
-
-	for (char *c = job; c && *c; c++)
+	for (char *c = name; c && *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '_';
-	return job;
 }
 
 /* Returns the last part of a path, without the ends of names such as .pfw.gz (malloc'ed). */
@@ -161,6 +158,7 @@ static char *name_stem(const char *path, size_t bytes)
 					   ".txt", ".sqlite", ".strace"};
 	const char *slash;
 	size_t end;
+	char *job;
 
 	while (bytes > 1 && path[bytes - 1] == '/')
 		bytes--;
@@ -172,8 +170,9 @@ static char *name_stem(const char *path, size_t bytes)
 	while ((end = hr__name_end(path, bytes, ends, sizeof(ends) / sizeof(ends[0]))) > 0)
 		bytes -= end;
 	bytes = bytes < JOB_BYTES ? bytes : JOB_BYTES;
-	return bytes && path[0] != '.' && path[0] != '/' ? job_clean(path, bytes)
-							 : strdup("imported");
+	job = bytes && path[0] != '.' && path[0] != '/' ? strndup(path, bytes) : strdup("imported");
+	hr__name_clean(job);
+	return job;
 }
 
 char *hr__files_job(const char *const *files, size_t n)

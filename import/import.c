@@ -339,13 +339,6 @@ static int import_run(struct hr_import *i, char **ret_error)
 	return r;
 }
 
-static int import_into(struct hr_import *i, char **ret_error)
-{
-	int r = hr__into_open(i, ret_error);
-
-	return r ? r : import_run(i, ret_error);
-}
-
 /* Returns the id of the job (malloc'ed). NULL: no memory. */
 static char *job_choose(const struct hr_import_options *o, const char *const *files, size_t n)
 {
@@ -373,11 +366,11 @@ int hr_import(const struct hr_import_options *o, const char *const *files, size_
 	if (r)
 		hr_text_fail(r, ret_error, "%s", strerrordesc_np(-r));
 	else if (o->into)
-		r = import_into(&i, ret_error);
+		r = hr__into_open(&i, ret_error);
 	else if (hr_store_has_job(o->store, ret->job))
 		r = hr_text_fail(-EEXIST, ret_error, "the store %s already has a job %s", o->store,
 				 ret->job);
-	else
+	if (!r)
 		r = import_run(&i, ret_error);
 	import_free(&i);
 	return r;

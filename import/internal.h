@@ -286,6 +286,8 @@ void hr__shared_done(struct hr__shared_names *s);
 int hr__files_open(struct hr_import *i, const char *const *files, size_t n);
 void hr__files_done(struct hr_import *i);
 char *hr__files_job(const char *const *files, size_t n); /* the job's id; NULL: no memory */
+/* Makes a name of a folder and of a column: printable characters. NULL is allowed. */
+void hr__name_clean(char *name);
 /* Returns the length of the first of these ends that the name has, besides other bytes. 0: none. */
 size_t hr__name_end(const char *name, size_t bytes, const char *const *ends, size_t n);
 

@@ -119,14 +119,6 @@ static int stream_begin(struct hr_import_stream *s)
 			    strdup(hr_writer_dir(s->writer)));
 }
 
-/* A name of a folder and of a column: printable characters, and short enough for a file name. */
-static void node_clean(char *node)
-{
-	for (char *c = node; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '_';
-}
-
 static struct hr_import_stream *stream_new(struct hr_import_file *f, const char *node)
 {
 	struct hr_import_stream *s = calloc(1, sizeof(*s));
@@ -168,7 +160,7 @@ int hr_import_stream(struct hr_import_file *f, const char *node, size_t bytes,
 	bytes = bytes < NODE_BYTES ? bytes : NODE_BYTES;
 	memcpy(name, node, bytes);
 	name[bytes] = '\0';
-	node_clean(name);
+	hr__name_clean(name);
 	for (s = f->streams; s; s = s->next)
 		if (s->part == f->part && strcmp(s->node, name) == 0)
 			break;

@@ -39,12 +39,6 @@ static int chains_make(const struct hr_import_stream *s, struct pid_chains *c)
 	return 0;
 }
 
-static void chains_done(struct pid_chains *c)
-{
-	hr_map64_done(&c->last);
-	free(c->before);
-}
-
 static uint64_t process_start(const struct hr_import_process *p)
 {
 	return p->start_ns ? p->start_ns : p->first_ns;
@@ -140,7 +134,8 @@ static int send_processes(struct hr_import_stream *s)
 				 : hr__istream_send_body(s, PROCESSES, processes, &m, true);
 		hr_arena_free(&arena);
 	}
-	chains_done(&chains);
+	hr_map64_done(&chains.last);
+	free(chains.before);
 	return r;
 }
 

@@ -309,8 +309,7 @@ int hr__strace_line(const char *p, size_t n, struct hr_strace_line *l)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Returns the position after a quoted string that begins at `i`. */
-static size_t string_skip(struct hr_strace_text t, size_t i)
+size_t hr__strace_string_end(struct hr_strace_text t, size_t i)
 {
 	for (i++; i < t.n && t.p[i] != '"'; i++)
 		i += t.p[i] == '\\';
@@ -376,7 +375,7 @@ static size_t args_divide(struct hr_strace_text t, struct hr_strace_call *c)
 		char ch = t.p[i];
 
 		if (ch == '"') {
-			i = string_skip(t, i);
+			i = hr__strace_string_end(t, i);
 			continue;
 		}
 		if (ch == '<' && shown_begins(t, i)) {

@@ -66,6 +66,9 @@ struct hr_strace_call {
 /* Scans the arguments and the result. `text` begins after the name and its bracket. 0, -EBADMSG. */
 int hr__strace_call(struct hr_strace_text text, struct hr_strace_call *c);
 
+/* Returns the position after a quoted string that begins at `i`. More than t.n: it has no end. */
+size_t hr__strace_string_end(struct hr_strace_text t, size_t i);
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* Reads a number (decimal, 0x, 0), and what follows. False: none. */

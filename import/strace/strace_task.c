@@ -163,20 +163,18 @@ static const char *cmdline_make(struct strace *p, struct hr_strace_text argv)
 
 	while (used < CMDLINE_BYTES) {
 		const char *quote = memchr(argv.p, '"', argv.n), *end = argv.p + argv.n;
+		struct hr_strace_text rest = {quote, quote ? (size_t)(end - quote) : 0};
 		long n;
 
 		if (!quote)
 			break;
 		if (used)
 			line[used++] = ' ';
-		n = hr__strace_string((struct hr_strace_text){quote, (size_t)(end - quote)},
-				      line + used, CMDLINE_BYTES - used);
+		n = hr__strace_string(rest, line + used, CMDLINE_BYTES - used);
 		if (n < 0)
 			break;
 		used += (size_t)n;
-		for (quote++; quote < end && *quote != '"'; quote++)
-			quote += *quote == '\\';
-		quote += quote < end;
+		quote += hr__strace_string_end(rest, 0); /* the string has one, as n shows */
 		if (end - quote > 3 && memcmp(quote, "...", 3) == 0) {
 			for (int i = 0; i < 3; i++)
 				line[used++] = '.';

@@ -150,8 +150,7 @@ struct hr_strace_text hr__strace_member(struct hr_strace_text t, const char *nam
 		struct hr_strace_text v = {t.p + i + n + 1, 0};
 
 		if (t.p[i] == '"') { /* not in a string */
-			for (i++; i < t.n && t.p[i] != '"'; i++)
-				i += t.p[i] == '\\';
+			i = hr__strace_string_end(t, i) - 1;
 			continue;
 		}
 		if (memcmp(t.p + i, name, n) != 0 || t.p[i + n] != '=' ||
@@ -211,15 +210,11 @@ long hr__strace_unescape(struct hr_strace_text t, char *to, size_t room)
 
 long hr__strace_string(struct hr_strace_text t, char *to, size_t room)
 {
-	size_t end = 1;
+	size_t end = hr__strace_string_end(t, 0);
 
-	if (t.n < 2 || *t.p != '"')
+	if (t.n < 2 || *t.p != '"' || end > t.n)
 		return -1;
-	while (end < t.n && t.p[end] != '"')
-		end += t.p[end] == '\\' ? 2 : 1;
-	if (end >= t.n)
-		return -1;
-	return hr__strace_unescape((struct hr_strace_text){t.p + 1, end - 1}, to, room);
+	return hr__strace_unescape((struct hr_strace_text){t.p + 1, end - 2}, to, room);
 }
 
 /* ---- descriptors ----------------------------------------------------------------------------- */

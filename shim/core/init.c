@@ -42,21 +42,17 @@ static uint64_t parse_number(const char *s)
 	return n;
 }
 
-static uint32_t wait_limited(uint64_t ms)
-{
-	return ms < WAIT_MS_MOST ? (uint32_t)ms : WAIT_MS_MOST;
-}
-
 static void read_on_full(const char *value)
 {
 	struct hr_shim_image *im = &hr_shim_image;
+	uint64_t ms = WAIT_MS;
 
 	im->on_full = HR__FULL_WAIT;
-	im->wait_ms = WAIT_MS;
 	if (value != NULL && strcmp(value, "drop") == 0)
 		im->on_full = HR__FULL_DROP;
 	else if (value != NULL && strncmp(value, "wait:", 5) == 0)
-		im->wait_ms = wait_limited(parse_number(value + 5));
+		ms = parse_number(value + 5);
+	im->wait_ms = ms < WAIT_MS_MOST ? (uint32_t)ms : WAIT_MS_MOST;
 }
 
 /* Reads the time of a parent's last time-out, after which its children do not wait for answers. */

@@ -51,22 +51,17 @@ static struct hr__domain *domain_of(void *handle)
 	return handle != NULL ? handle : hr__interned_domain(NULL);
 }
 
-static struct headrace_name *wide_name(struct hr__domain *d, uint32_t category, const wchar_t *wide)
+static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct attributes *a)
 {
 	char text[HR__INTERN_TEXT + 1];
 
-	return hr__interned_name(d, category, hr__interned_utf8(wide, text));
-}
-
-static struct headrace_name *nvtx_name_of(struct hr__domain *d, const struct attributes *a)
-{
 	if (a == NULL || (a->size != 0 && a->size < sizeof(*a)))
 		return &d->nameless;
 	switch (a->message_type) {
 	case MESSAGE_ASCII:
 		return hr__interned_name(d, a->category, a->message);
 	case MESSAGE_WIDE:
-		return wide_name(d, a->category, a->message);
+		return hr__interned_name(d, a->category, hr__interned_utf8(a->message, text));
 	case MESSAGE_REGISTERED:
 		if (a->message != NULL) /* otherwise the program has not registered the string */
 			return hr__interned_name_kept(d, a->category,

@@ -17,11 +17,6 @@ static void *nothing(void)
 	return NULL;
 }
 
-static bool is_handle(const void *handle)
-{
-	return handle != RTLD_DEFAULT && handle != RTLD_NEXT;
-}
-
 static void *find(void *handle, const char *name)
 {
 	return hr_real_wrapper(HR_REAL(dlsym)(handle, name), name);
@@ -41,7 +36,8 @@ static void *target(enum hr_op_id id, const void *handle, void *by_handle)
 {
 	void *real = real_or_nothing(id);
 
-	return is_handle(handle) && real != (void *)nothing ? by_handle : real;
+	return handle != RTLD_DEFAULT && handle != RTLD_NEXT && real != (void *)nothing ? by_handle
+											: real;
 }
 
 void *hr__dlsym_target(void *handle)

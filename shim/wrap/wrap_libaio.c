@@ -18,38 +18,34 @@
 /* The list of the running io_submit. libaio >= 0.3.112 passes it to the wrapper of syscall(). */
 static __thread struct iocb *const *in_flight;
 
-/* The last page that was readable, so that each page of an array is tested only once. */
-struct pages {
-	uintptr_t known;
-};
-
-static bool readable(struct pages *pages, const void *p, size_t bytes)
+/* *page: the last page that was readable, so that each page of an array is tested only once. */
+static bool readable(uintptr_t *page, const void *p, size_t bytes)
 {
 	uintptr_t at = (uintptr_t)p, end = at + bytes;
 
 	if (end < at)
 		return false;
 	for (; at < end; at = (at | (PAGE - 1)) + 1) {
-		if (at / PAGE == pages->known)
+		if (at / PAGE == *page)
 			continue;
 		if (!hr_readable((const void *)at))
 			return false;
-		pages->known = at / PAGE;
+		*page = at / PAGE;
 	}
 	return true;
 }
 
-static uint64_t vector_bytes(struct pages *pages, const struct iocb *cb)
+static uint64_t vector_bytes(uintptr_t *page, const struct iocb *cb)
 {
 	const struct iovec *iov = (const struct iovec *)(uintptr_t)cb->aio_buf;
 
-	if (cb->aio_nbytes > VECTOR_MOST || !readable(pages, iov, cb->aio_nbytes * sizeof(*iov)))
+	if (cb->aio_nbytes > VECTOR_MOST || !readable(page, iov, cb->aio_nbytes * sizeof(*iov)))
 		return HR_ASKED_NONE; /* the kernel will refuse the request */
 	return hr_iov_bytes(iov, (int)cb->aio_nbytes);
 }
 
 /* False: the request has no file (a poll), or its opcode is unknown. */
-static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_request *ret)
+static bool request_of(uintptr_t *page, const struct iocb *cb, struct hr_request *ret)
 {
 	static const uint16_t ids[] = {
 	    [IOCB_CMD_PREAD] = HR_OP_io_pread,	 [IOCB_CMD_PWRITE] = HR_OP_io_pwrite,
@@ -68,7 +64,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 	    .flags = (uint32_t)cb->aio_rw_flags,
 	};
 	if (how == IOCB_CMD_PREADV || how == IOCB_CMD_PWRITEV)
-		ret->bytes = vector_bytes(pages, cb);
+		ret->bytes = vector_bytes(page, cb);
 	else if (how == IOCB_CMD_FSYNC || how == IOCB_CMD_FDSYNC) {
 		ret->bytes = HR_ASKED_NONE;
 		ret->offset = HR_OFFSET_NONE;
@@ -79,7 +75,7 @@ static bool request_of(struct pages *pages, const struct iocb *cb, struct hr_req
 /* Begins io_submit, with the file of the first request and the sum of all sizes. */
 void hr__submit_begin(struct hr__submission *s, long n, struct iocb *const list[])
 {
-	struct pages of_list = {NO_PAGE}, of_blocks = {NO_PAGE}, of_vectors = {NO_PAGE};
+	uintptr_t of_list = NO_PAGE, of_blocks = NO_PAGE, of_vectors = NO_PAGE;
 	uint64_t asked = 0;
 	int fd = -1;
 
