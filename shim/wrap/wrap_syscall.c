@@ -142,30 +142,9 @@ static long record_fd(const struct call *c)
 	r = forward(c);
 	if (c->shape->how == HOW_VECTOR && op.live)
 		finish_vector(&op, c, r);
+	if (c->shape->how == HOW_FCHDIR && r == 0)
+		hr_cwd_changed();
 	hr_end(&op, hr_ret(r), flags_of(c));
-	return r;
-}
-
-static long record_path(const struct call *c)
-{
-	struct hr_op op;
-	long r;
-
-	begin_path(&op, c);
-	r = forward(c);
-	hr_end(&op, hr_ret(r), flags_of(c));
-	return r;
-}
-
-static long record_two(const struct call *c)
-{
-	unsigned to = c->shape->file + (c->shape->at != 0 ? 2 : 1);
-	struct hr_op op;
-	long r;
-
-	begin_path(&op, c);
-	r = forward(c);
-	hr_end_two(&op, dirfd_of(c, to), path_of(c, to), hr_ret(r), flags_of(c));
 	return r;
 }
 
@@ -179,14 +158,22 @@ static uint32_t open_flags(const struct call *c, long r)
 	return flags_of(c);
 }
 
-static long record_open(const struct call *c)
+static long record_path(const struct call *c)
 {
+	unsigned second = c->shape->file + (c->shape->at != 0 ? 2 : 1);
 	struct hr_op op;
 	long r;
 
 	begin_path(&op, c);
 	r = forward(c);
-	hr_end_open(&op, (int)r, hr_ret(r), open_flags(c, r));
+	if (c->shape->how == HOW_CHDIR && r == 0)
+		hr_cwd_changed();
+	if (c->shape->how == HOW_OPEN)
+		hr_end_open(&op, (int)r, hr_ret(r), open_flags(c, r));
+	else if (c->shape->how == HOW_TWO)
+		hr_end_two(&op, dirfd_of(c, second), path_of(c, second), hr_ret(r), flags_of(c));
+	else
+		hr_end(&op, hr_ret(r), flags_of(c));
 	return r;
 }
 
@@ -230,22 +217,6 @@ static long record_copy(const struct call *c)
 	long r = forward(c);
 
 	hr__end_copy(&op, second, out, in_offset, out_offset, hr_ret(r), flags_of(c));
-	return r;
-}
-
-static long record_chdir(const struct call *c)
-{
-	struct hr_op op;
-	long r;
-
-	if (c->shape->how == HOW_CHDIR)
-		begin_path(&op, c);
-	else
-		begin_fd(&op, c);
-	r = forward(c);
-	if (r == 0)
-		hr_cwd_changed();
-	hr_end(&op, hr_ret(r), 0);
 	return r;
 }
 
@@ -342,8 +313,8 @@ static long record_hook(const struct call *c)
 static long (*const records[])(const struct call *c) = {
     [HOW_FD] = record_fd,
     [HOW_PATH] = record_path,
-    [HOW_TWO] = record_two,
-    [HOW_OPEN] = record_open,
+    [HOW_TWO] = record_path,
+    [HOW_OPEN] = record_path,
     [HOW_OPEN_FD] = record_open_fd,
     [HOW_CLOSE] = record_fd,
     [HOW_CLOSE_RANGE] = record_hook,
@@ -353,8 +324,8 @@ static long (*const records[])(const struct call *c) = {
     [HOW_VECTOR] = record_fd,
     [HOW_COPY] = record_copy,
     [HOW_SENDFILE] = record_copy,
-    [HOW_CHDIR] = record_chdir,
-    [HOW_FCHDIR] = record_chdir,
+    [HOW_CHDIR] = record_path,
+    [HOW_FCHDIR] = record_fd,
     [HOW_MMAP] = record_mmap,
     [HOW_MUNMAP] = record_map,
     [HOW_MREMAP] = record_mremap,
