@@ -412,7 +412,11 @@ static const uint8_t jump[] = {
 #endif
 };
 
-/* All functions begin at multiples of 16 bytes, so the jump does not reach the next one. */
+/*
+ * Replaces the beginning of a wrapper by a jump to `to`, which gets all arguments. Call it before
+ * other threads exist. Changes nothing if the system forbids it. All functions begin at multiples of
+ * 16 bytes, so the jump does not reach the next one.
+ */
 static void own_jump(void *wrapper, const void *to)
 {
 	uintptr_t first = (uintptr_t)wrapper & ~(uintptr_t)(HR__PAGE_ALIGN - 1);
