@@ -344,7 +344,7 @@ static int map_call(struct strace *p, struct strace_step *k)
 	return r || !k->e.file ? r : operation_send(p, k);
 }
 
-/* ---- calls that open, copy or close descriptors ----------------------------------------------- */
+/* ---- calls that open, copy or close descriptors ---------------------------------------------- */
 
 static int open_call(struct strace *p, struct strace_step *k)
 {
