@@ -143,11 +143,11 @@ static void check_collector(const struct hr_address *to, struct report *report)
 		struct row *row =
 		    doctor_add(report, collector_checks[i].name, collector_checks[i].what);
 
-		snprintf(row->collector, sizeof(row->collector), "%s", reach.shown);
+		snprintf(row->collector, sizeof(row->collector), "%s", reach.collector.shown);
 		collector_checks[i].run(&reach, &row->result);
 		doctor_keep(report, row);
 	}
-	hr_reach_done(&reach);
+	hr_collector_done(&reach.collector);
 }
 
 static int diagnose(const char *store, const struct hr_address *to, size_t n, bool json)

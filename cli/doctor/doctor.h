@@ -10,7 +10,7 @@
 #ifndef HEADRACE_CLI_DOCTOR_DOCTOR_H
 #define HEADRACE_CLI_DOCTOR_DOCTOR_H
 
-#include "cli/doctor/reach.h"
+#include "cli/collector.h"
 
 enum hr_health { HR_HEALTH_OK, HR_HEALTH_WARN, HR_HEALTH_FAIL };
 
@@ -31,10 +31,28 @@ struct hr_doctor {
 #include "cli/doctor/doctor_checks.def"
 #undef HR_CHECK
 
+/* What one attempt to reach a collector has found. */
+struct hr_reach {
+	enum {
+		HR_REACH_NO_ADDRESS,	 /* sets `error`: that of the resolver */
+		HR_REACH_NO_CERTIFICATE, /* sets collector.why */
+		HR_REACH_TRIED,		 /* the collector has answered, or collector.error is set */
+	} end;
+	int error;
+	char addresses[256]; /* "10.0.0.5:4747, [::1]:4747" */
+	struct hr_collector collector;
+};
+
 /* Checks of a collector. If a check does not apply, `found` stays empty. */
 #define HR_CHECK(name, function, what) void function(const struct hr_reach *p, struct hr_check *c);
 #include "cli/doctor/doctor_collector.def"
 #undef HR_CHECK
+
+/*
+ * Resolves, connects and sends Hello like `headrace query`, with the same certificate or MUNGE
+ * credential, and disconnects. Takes at most about 20 s.
+ */
+void hr_reach_run(const struct hr_address *to, struct hr_reach *ret);
 
 void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));

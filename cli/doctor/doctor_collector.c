@@ -10,51 +10,87 @@
 #define DAY_S	  86400
 #define SOON_DAYS 14
 
-void hr_check_address(const struct hr_reach *p, struct hr_check *c)
+static int reach_resolve(struct hr_reach *p)
 {
-	if (p->end == HR_REACH_NO_ADDRESS)
-		hr_check_set(c, HR_HEALTH_FAIL,
-			     p->to.local ? "use a shorter path"
-					 : "check the name: `getent hosts` uses the same resolver",
-			     "%s: %s", p->shown,
-			     p->error == -ENOENT ? "no such host" : strerrordesc_np(-p->error));
-	else if (p->to.local)
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, on this machine", p->shown);
-	else
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is %s", p->shown, p->addresses);
+	struct sockaddr_storage found[HR_ADDRESSES_MAX];
+	size_t n = 0, at = 0;
+	int r = hr_address_resolve(&p->collector.to, false, found, HR_ADDRESSES_MAX, &n);
+
+	for (size_t i = 0; i < n && at < sizeof(p->addresses); i++) {
+		char text[64];
+
+		hr_sockaddr_text(&found[i], text, sizeof(text));
+		at += (size_t)snprintf(p->addresses + at, sizeof(p->addresses) - at, "%s%s",
+				       i > 0 ? ", " : "", text);
+	}
+	return r;
 }
 
-static bool is_refused(const struct hr_reach *p, const char *reason)
+void hr_reach_run(const struct hr_address *to, struct hr_reach *ret)
 {
-	return p->end == HR_REACH_REFUSED && strcmp(p->reason, reason) == 0;
+	static const struct hr_collector_events events;
+	struct hr_collector *c = &ret->collector;
+	int r;
+
+	*ret = (struct hr_reach){.end = HR_REACH_NO_ADDRESS};
+	r = hr_collector_init(c, to);
+	ret->error = reach_resolve(ret);
+	if (ret->error < 0)
+		return;
+	ret->end = r < 0 ? HR_REACH_NO_CERTIFICATE : HR_REACH_TRIED;
+	if (r < 0)
+		return;
+	hr_collector_connect(c, "headrace doctor " HEADRACE_VERSION, &events, NULL);
+	while (!c->welcome && !c->closed)
+		uv_run(&c->loop, UV_RUN_ONCE);
+	hr_collector_close(c);
+}
+
+void hr_check_address(const struct hr_reach *p, struct hr_check *c)
+{
+	const struct hr_collector *to = &p->collector;
+
+	if (p->end == HR_REACH_NO_ADDRESS)
+		hr_check_set(c, HR_HEALTH_FAIL,
+			     to->to.local ? "use a shorter path"
+					  : "check the name: `getent hosts` uses the same resolver",
+			     "%s: %s", to->shown,
+			     p->error == -ENOENT ? "no such host" : strerrordesc_np(-p->error));
+	else if (to->to.local)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, on this machine", to->shown);
+	else
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s is %s", to->shown, p->addresses);
+}
+
+static bool is_refused(const struct hr_reach *p)
+{
+	return p->collector.reason[0] != '\0';
+}
+
+static bool is_refused_identity(const struct hr_reach *p)
+{
+	return strcmp(p->collector.reason, "identity") == 0;
 }
 
 void hr_check_connection(const struct hr_reach *p, struct hr_check *c)
 {
-	const char *advice;
+	const struct hr_collector *to = &p->collector;
 
-	switch (p->end) {
-	case HR_REACH_WELCOME:
-		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, protocol %u", p->software, p->version);
-		break;
-	case HR_REACH_REFUSED:
-		if (is_refused(p, "identity"))
-			hr_check_set(c, HR_HEALTH_OK, NULL, "a collector answers");
-		else
-			hr_check_set(c, HR_HEALTH_FAIL, "see the log of the collector",
-				     "the collector refuses the connection (%s): %s", p->reason,
-				     p->why);
-		break;
-	case HR_REACH_CLOSED:
-		advice = hr_conn_advice(&p->to, p->identity.tls != NULL, p->error);
+	if (p->end != HR_REACH_TRIED)
+		return;
+	if (to->welcome)
+		hr_check_set(c, HR_HEALTH_OK, NULL, "%s, protocol %u", to->software, to->version);
+	else if (is_refused_identity(p))
+		hr_check_set(c, HR_HEALTH_OK, NULL, "a collector answers");
+	else if (is_refused(p))
+		hr_check_set(c, HR_HEALTH_FAIL, "see the log of the collector",
+			     "the collector refuses the connection (%s): %s", to->reason,
+			     hr_collector_why(to));
+	else
 		hr_check_set(c, HR_HEALTH_FAIL,
-			     advice[0] != '\0' ? advice
-					       : "see docs/tls.md, \"When it does not work\"",
-			     "%s", p->why);
-		break;
-	default:
-		break;
-	}
+			     to->advice[0] != '\0' ? to->advice
+						   : "see docs/tls.md, \"When it does not work\"",
+			     "%s", hr_collector_why(to));
 }
 
 static void put_date(int64_t seconds, char ret[16])
@@ -77,30 +113,30 @@ static void check_certificates(const struct hr_reach *p, struct hr_check *c)
 	const char *file, *fix = NULL;
 	int64_t until;
 
-	hr_tls_own(p->identity.tls, &file, &until);
+	hr_tls_own(p->collector.tls, &file, &until);
 	put_date(until, ours);
-	put_date(p->peer.until, theirs);
-	if (ends_soon(p->peer.until))
+	put_date(p->collector.peer.until, theirs);
+	if (ends_soon(p->collector.peer.until))
 		fix = "renew the certificate of the collector: make-ca, then SIGHUP (docs/tls.md)";
 	if (ends_soon(until))
 		fix = "renew your certificate: make-ca (docs/tls.md)";
 	hr_check_set(
 	    c, fix != NULL ? HR_HEALTH_WARN : HR_HEALTH_OK, fix,
 	    "TLS 1.3; the certificate of the collector (%s) is valid until %s, yours (%s) until %s",
-	    p->peer.cn, theirs, file, ours);
+	    p->collector.peer.cn, theirs, file, ours);
 }
 
 void hr_check_tls(const struct hr_reach *p, struct hr_check *c)
 {
-	bool there = p->end == HR_REACH_WELCOME || p->end == HR_REACH_REFUSED;
+	bool there = p->collector.welcome || is_refused(p);
 
 	if (p->end == HR_REACH_NO_CERTIFICATE)
 		hr_check_set(c, HR_HEALTH_FAIL,
 			     "see docs/tls.md for the required files and their places", "%s",
-			     p->why);
-	else if (there && p->peer.tls)
+			     hr_collector_why(&p->collector));
+	else if (there && p->collector.peer.tls)
 		check_certificates(p, c);
-	else if (there && p->peer.loopback)
+	else if (there && p->collector.peer.loopback)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "not needed: the collector is on this machine");
 	else if (there)
 		hr_check_set(c, HR_HEALTH_WARN, "use certificates: docs/tls.md",
@@ -115,19 +151,19 @@ static bool doctor_collector_begins(const char *text, const char *with)
 
 void hr_check_identity(const struct hr_reach *p, struct hr_check *c)
 {
-	const char *may = "may stream, but not query";
+	const char *may = "may stream, but not query", *who = p->collector.who;
 
-	if (is_refused(p, "identity")) {
+	if (is_refused_identity(p)) {
 		hr_check_set(c, HR_HEALTH_FAIL, "see docs/tls.md, \"What a certificate permits\"",
-			     "the collector cannot identify you: %s", p->why);
+			     "the collector cannot identify you: %s",
+			     hr_collector_why(&p->collector));
 		return;
 	}
-	if (p->end != HR_REACH_WELCOME)
+	if (!p->collector.welcome)
 		return;
-	if (doctor_collector_begins(p->who, "operator "))
+	if (doctor_collector_begins(who, "operator "))
 		may = "may query all jobs";
-	else if (doctor_collector_begins(p->who, "user "))
+	else if (doctor_collector_begins(who, "user "))
 		may = "may stream and query their own jobs";
-	hr_check_set(c, HR_HEALTH_OK, NULL, "the collector identifies you as %s, who %s", p->who,
-		     may);
+	hr_check_set(c, HR_HEALTH_OK, NULL, "the collector identifies you as %s, who %s", who, may);
 }

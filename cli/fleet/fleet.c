@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/collector.h"
 #include "cli/screen.h"
 #include "common/fleet_json.h"
 #include "common/now.h"
@@ -28,8 +29,10 @@ static const char *const by_words[] = {
 struct fleet {
 	const struct hr_fleet_command *command;
 	struct hr_address to;
-	struct hr_fleet_link *link; /* NULL: lost */
-	Headrace__Wire *answer;	    /* NULL: none yet */
+	struct hr_collector collector;
+	bool linked;		  /* `collector` is in use; false: lost */
+	Headrace__Wire *received; /* NULL: the collector has not answered the last Look */
+	Headrace__Wire *answer;	  /* shown; NULL: none yet */
 	const char *by;
 	uint64_t answers;
 	int signals; /* signalfd of the screen; -1: no screen */
@@ -109,6 +112,71 @@ static void fleet_show(struct fleet *f)
 		hr_fleet_print(stdout, &d);
 }
 
+/* ---- the connection -------------------------------------------------------------------------- */
+
+static int fleet_take(void *self, Headrace__Wire *msg)
+{
+	struct fleet *f = self;
+
+	if (msg->body_case == HEADRACE__WIRE__BODY_FLEET) {
+		headrace__wire__free_unpacked(f->received, NULL);
+		f->received = msg;
+	} else { /* ignores messages of later versions */
+		headrace__wire__free_unpacked(msg, NULL);
+	}
+	return 0;
+}
+
+static void fleet_disconnect(struct fleet *f)
+{
+	if (f->linked)
+		hr_collector_done(&f->collector);
+	f->linked = false;
+	headrace__wire__free_unpacked(f->received, NULL);
+	f->received = NULL;
+}
+
+/* Connects, and waits for the collector. Returns 0 or -errno. */
+static int fleet_connect(struct fleet *f)
+{
+	static const struct hr_collector_events events = {.take = fleet_take};
+	struct hr_collector *c = &f->collector;
+
+	f->linked = true;
+	if (hr_collector_init(c, &f->to) == 0)
+		hr_collector_connect(c, "headrace " HEADRACE_VERSION, &events, f);
+	while (c->error == 0 && !c->welcome)
+		uv_run(&c->loop, UV_RUN_ONCE);
+	return c->error;
+}
+
+/* Asks, and waits for the answer. Returns 0 or -errno; *ret_error (malloc'ed) is a sentence. */
+static int fleet_ask(struct fleet *f, Headrace__Wire **ret, char **ret_error)
+{
+	Headrace__Look look = HEADRACE__LOOK__INIT;
+	struct hr_collector *c = &f->collector;
+	int r = f->linked ? 0 : fleet_connect(f);
+
+	look.job = f->command->job != NULL ? (char *)(uintptr_t)f->command->job : "";
+	look.by = (char *)(uintptr_t)f->by;
+	if (r == 0) {
+		hr_collector_send(c, HR_WIRE(LOOK, look, &look));
+		hr_collector_expect(c);
+	}
+	while (c->error == 0 && f->received == NULL)
+		uv_run(&c->loop, UV_RUN_ONCE);
+	uv_timer_stop(&c->timer);
+	if (f->received != NULL) {
+		*ret = f->received;
+		f->received = NULL;
+		return 0;
+	}
+	r = c->error;
+	*ret_error = hr_collector_text(c);
+	fleet_disconnect(f);
+	return r;
+}
+
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 static void fleet_press(struct fleet *f, char key)
@@ -159,24 +227,6 @@ static void fleet_wait(struct fleet *f, uint64_t until_ns)
 		if (!f->over)
 			fleet_show(f);
 	}
-}
-
-static int fleet_ask(struct fleet *f, Headrace__Wire **ret, char **ret_error)
-{
-	Headrace__Look look = HEADRACE__LOOK__INIT;
-	int r = 0;
-
-	look.job = f->command->job != NULL ? (char *)(uintptr_t)f->command->job : "";
-	look.by = (char *)(uintptr_t)f->by;
-	if (f->link == NULL)
-		r = hr_fleet_link_open(&f->to, &f->link, ret_error);
-	if (r == 0)
-		r = hr_fleet_link_ask(f->link, &look, ret, ret_error);
-	if (r < 0) {
-		hr_fleet_link_close(f->link);
-		f->link = NULL;
-	}
-	return r;
 }
 
 static void fleet_fail(struct fleet *f, int r, const char *error)
@@ -256,7 +306,7 @@ int hr_fleet_run(const struct hr_fleet_command *c)
 	signal(SIGPIPE, SIG_IGN);
 	fleet_loop(&f);
 	hr_screen_close();
-	hr_fleet_link_close(f.link);
+	fleet_disconnect(&f);
 	headrace__wire__free_unpacked(f.answer, NULL);
 	if (f.signal != 0)
 		raise(f.signal); /* end by this signal, so that the shell sees it */

@@ -7,10 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "net/address.h"
 #include "proto/wire.pb-c.h"
-
-/* ---- the commands (fleet.c) ---- */
 
 struct hr_fleet_command {
 	const char *collector;	  /* "tcp://HOST[:PORT]" or "unix://PATH" */
@@ -23,23 +20,6 @@ struct hr_fleet_command {
 
 /* Returns the exit status of the command: 0, 1, HR_EXIT_USAGE or HR_EXIT_NO_SERVICE. */
 int hr_fleet_run(const struct hr_fleet_command *c);
-
-/* ---- the connection (fleet_link.c) ---- */
-
-struct hr_fleet_link;
-
-/*
- * Connects, and waits for the collector. Returns 0 or -errno; *ret_error (malloc'ed) is a sentence.
- */
-int hr_fleet_link_open(const struct hr_address *to, struct hr_fleet_link **ret, char **ret_error);
-void hr_fleet_link_close(struct hr_fleet_link *l); /* accepts NULL */
-
-/*
- * Asks, and waits for the answer (headrace__wire__free_unpacked; its body is a Fleet). Returns 0 or
- * -errno; *ret_error (malloc'ed) is a sentence.
- */
-int hr_fleet_link_ask(struct hr_fleet_link *l, const Headrace__Look *look, Headrace__Wire **ret,
-		      char **ret_error);
 
 /* ---- showing ---- */
 

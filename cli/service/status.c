@@ -18,6 +18,7 @@
 #include "common/array.h"
 #include "common/level.h"
 #include "common/text.h"
+#include "net/address.h"
 #include "proto/abi.h"
 
 #define JOBS_MAX 4096u

@@ -17,6 +17,7 @@
 #include "cli/screen.h"
 #include "common/now.h"
 #include "common/text.h"
+#include "net/address.h"
 #include "proto/now.h"
 
 #define SECOND_NS UINT64_C(1000000000)
