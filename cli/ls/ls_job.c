@@ -4,8 +4,7 @@
 #include <time.h>
 
 #include "cli/ls/ls.h"
-#include "cli/summary/summary_finding.h"
-#include "cli/summary/summary_runs.h"
+#include "cli/summary/summary_parts.h"
 #include "query/query.h"
 #include "query/diagnosis/diagnosis.h"
 #include "common/now.h"
@@ -16,46 +15,47 @@ static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
 	return boot_ns != 0 ? (uint64_t)hr_stream_real_ns(stream, boot_ns) : 0;
 }
 
-static void see_frame(struct hr_ls_row *row, struct hr_run_part *part,
-		      const struct hr_stream *stream, const Headrace__Frame *frame)
-{
-	if (frame->body_case == HEADRACE__FRAME__BODY_JOB) {
-		struct hr_run_part job = {.start_ns = wall_ns(stream, frame->job->start_ns),
-					  .end_ns = wall_ns(stream, frame->job->end_ns)};
+struct ls_part {
+	struct hr_ls_row *row;
+	const struct hr_stream *stream;
+	struct hr_run_part part;
+};
 
-		hr_run_part_join(part, &job);
-		if (row->program == NULL && hr_text_given(frame->job->name))
-			row->program = strdup(frame->job->name);
-	} else if (frame->body_case == HEADRACE__FRAME__BODY_STREAM_END) {
-		part->killed = strcmp(frame->stream_end->state, "killed") == 0;
-		part->failed = strcmp(frame->stream_end->state, "failed") == 0;
+static int see_frame(void *context, Headrace__Frame *frame)
+{
+	struct ls_part *p = context;
+
+	if (frame->body_case == HEADRACE__FRAME__BODY_JOB) {
+		struct hr_run_part job = {.start_ns = wall_ns(p->stream, frame->job->start_ns),
+					  .end_ns = wall_ns(p->stream, frame->job->end_ns)};
+
+		hr_run_part_join(&p->part, &job);
+		if (p->row->program == NULL && hr_text_given(frame->job->name))
+			p->row->program = strdup(frame->job->name);
+	} else {
+		p->part.killed = strcmp(frame->stream_end->state, "killed") == 0;
+		p->part.failed = strcmp(frame->stream_end->state, "failed") == 0;
 	}
+	return 0;
 }
 
 /* Returns the times of a stream. If the program is unknown, the name of the job replaces it. */
 static struct hr_run_part stream_part(struct hr_ls_row *row, const struct hr_stream *stream)
 {
-	struct hr_run_part part = {.running = !stream->ended && stream->live,
-				   .unfinished = !stream->ended && !stream->live};
+	struct ls_part p = {row,
+			    stream,
+			    {.running = !stream->ended && stream->live,
+			     .unfinished = !stream->ended && !stream->live}};
 
 	for (uint32_t i = 0; i < stream->n_processes; i++) {
-		hr_run_part_see(&part, wall_ns(stream, stream->processes[i].msg->start_ns));
-		hr_run_part_see(&part, wall_ns(stream, stream->processes[i].msg->end_ns));
+		hr_run_part_see(&p.part, wall_ns(stream, stream->processes[i].msg->start_ns));
+		hr_run_part_see(&p.part, wall_ns(stream, stream->processes[i].msg->end_ns));
 	}
 	for (uint32_t i = 0; i < stream->n_batches; i++)
-		hr_run_part_see(&part, wall_ns(stream, stream->batches[i].last_ns));
-	for (uint32_t i = 0; i < stream->n_frames; i++) {
-		uint32_t kind = stream->frames[i].kind;
-		Headrace__Frame *frame;
-
-		if ((kind != HEADRACE__FRAME__BODY_JOB &&
-		     kind != HEADRACE__FRAME__BODY_STREAM_END) ||
-		    hr_stream_read(stream, i, &frame) < 0)
-			continue;
-		see_frame(row, &part, stream, frame);
-		headrace__frame__free_unpacked(frame, NULL);
-	}
-	return part;
+		hr_run_part_see(&p.part, wall_ns(stream, stream->batches[i].last_ns));
+	hr_stream_each_frame(stream, HR_FRAME_BIT(JOB) | HR_FRAME_BIT(STREAM_END), see_frame, &p,
+			     NULL);
+	return p.part;
 }
 
 static void take_runs(struct hr_ls_row *row, const struct hr_stream *streams, size_t n)

@@ -37,20 +37,18 @@ static const struct suggestion {
     {"query", "slow", "which operations were the slowest?", 0, true},
 };
 
-static bool frame_waits(const struct hr_stream *stream, uint32_t frame)
+/* Returns 1 if the frame has an input wait. */
+static int frame_waits(void *context, Headrace__Frame *f)
 {
-	Headrace__Frame *f;
 	struct hr_region region = {0};
-	bool waits = false;
+	int waits = 0;
 
-	if (hr_stream_read(stream, frame, &f) < 0)
-		return false;
+	(void)context;
 	if (hr_regions_restore(f->regions) == 0)
 		for (size_t i = 0; i < f->regions->n_key && !waits; i++) {
 			hr_regions_get(f->regions, i, &region);
 			waits = region.kind == HR_REGION_INPUT_WAIT;
 		}
-	headrace__frame__free_unpacked(f, NULL);
 	return waits;
 }
 
@@ -60,9 +58,9 @@ static void see_stream(struct contents *c, const struct hr_stream *stream)
 		c->ranks |= stream->processes[i].rank > 0;
 		c->workers |= stream->processes[i].worker > 0;
 	}
-	for (uint32_t i = 0; i < stream->n_frames && !c->waits; i++)
-		c->waits = stream->frames[i].kind == HEADRACE__FRAME__BODY_REGIONS &&
-			   frame_waits(stream, i);
+	if (!c->waits)
+		c->waits = hr_stream_each_frame(stream, HR_FRAME_BIT(REGIONS), frame_waits, NULL,
+						NULL) > 0;
 }
 
 static struct contents look_into(const char *store)

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary/summary.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/array.h"
-#include "cli/summary/summary_cover.h"
-#include "cli/summary/summary_finding.h"
-#include "cli/summary/summary_loops.h"
-#include "cli/summary/summary_paths.h"
-#include "cli/summary/summary_python.h"
-#include "cli/summary/summary_runs.h"
-#include "cli/summary/summary_who.h"
-#include "store/store.h"
+#include "cli/summary/summary_parts.h"
 #include "common/hist.h"
 #include "common/loss.h"
 #include "common/ops.h"
@@ -28,7 +20,9 @@ struct loader {
 	struct hr_lives lives;
 	struct hr_covers covers;
 	struct hr_runs runs;
-	struct hr_run_part part; /* start, end and state of the current stream */
+	/* the current stream; its start, end and state */
+	const struct hr_stream *stream;
+	struct hr_run_part part;
 	/* wall clock; from this time on, the recording has counters only */
 	uint64_t counters_ns;
 	uint32_t world;
@@ -37,14 +31,14 @@ struct loader {
 
 /* ---- small helpers ---- */
 
-static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
+static uint64_t wall_ns(const struct loader *l, uint64_t boot_ns)
 {
-	return boot_ns != 0 ? boot_ns + (uint64_t)stream->real_minus_boot_ns : 0;
+	return boot_ns != 0 ? boot_ns + (uint64_t)l->stream->real_minus_boot_ns : 0;
 }
 
-static void see_time(struct loader *l, const struct hr_stream *stream, uint64_t boot_ns)
+static void see_time(struct loader *l, uint64_t boot_ns)
 {
-	hr_run_part_see(&l->part, wall_ns(stream, boot_ns));
+	hr_run_part_see(&l->part, wall_ns(l, boot_ns));
 }
 
 static struct hr_summary_who *find_who(struct loader *l, const struct hr_process *process)
@@ -117,8 +111,8 @@ static void add_side(struct hr_totals *t, const Headrace__Rollup *row)
 	}
 }
 
-static void fold_rows(struct loader *l, const struct hr_stream *stream, Headrace__Rollup **rows,
-		      size_t n, void (*add)(struct hr_totals *t, const Headrace__Rollup *row))
+static void fold_rows(struct loader *l, Headrace__Rollup **rows, size_t n,
+		      void (*add)(struct hr_totals *t, const Headrace__Rollup *row))
 {
 	for (size_t i = 0; i < n; i++) {
 		struct hr_summary_who *who;
@@ -130,51 +124,48 @@ static void fold_rows(struct loader *l, const struct hr_stream *stream, Headrace
 		add(&l->s->data, rows[i]);
 		if (rows[i]->op == HR_OP_mmap || rows[i]->op == HR_OP_mmap64)
 			l->s->mapped.maps += rows[i]->count - rows[i]->errors;
-		who = find_who(l, hr_stream_process(stream, rows[i]->proc));
+		who = find_who(l, hr_stream_process(l->stream, rows[i]->proc));
 		if (who != NULL)
 			add(&who->data, rows[i]);
 	}
 }
 
-static int fold_rollups(struct loader *l, const struct hr_stream *stream,
-			const Headrace__RollupBatch *batch)
+static int fold_rollups(struct loader *l, const Headrace__RollupBatch *batch)
 {
 	int r = 0;
 
-	fold_rows(l, stream, batch->rows, batch->n_rows, add_totals);
-	fold_rows(l, stream, batch->sides, batch->n_sides, add_side);
+	fold_rows(l, batch->rows, batch->n_rows, add_totals);
+	fold_rows(l, batch->sides, batch->n_sides, add_side);
 	for (size_t i = 0; i < batch->n_rows && r == 0; i++)
-		r = hr_covers_rollup(&l->covers, stream, batch->rows[i]);
+		r = hr_covers_rollup(&l->covers, l->stream, batch->rows[i]);
 	for (size_t i = 0; i < batch->n_sides && r == 0; i++)
-		r = hr_covers_rollup(&l->covers, stream, batch->sides[i]);
+		r = hr_covers_rollup(&l->covers, l->stream, batch->sides[i]);
 	return r;
 }
 
-static int fold_kernel(struct loader *l, const struct hr_stream *stream,
-		       const Headrace__KernelRecords *records)
+static int fold_kernel(struct loader *l, const Headrace__KernelRecords *records)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < records->n_rows && r == 0; i++)
-		r = hr_covers_kernel(&l->covers, stream, records->rows[i], &l->s->cover);
+		r = hr_covers_kernel(&l->covers, l->stream, records->rows[i], &l->s->cover);
 	return r;
 }
 
-static int fold_files(struct loader *l, const struct hr_stream *stream,
-		      const Headrace__FileRecords *records)
+static int fold_files(struct loader *l, const Headrace__FileRecords *records)
 {
 	for (size_t i = 0; i < records->n_rows; i++) {
 		const Headrace__FileRecord *row = records->rows[i];
 
-		see_time(l, stream, row->first_ns);
-		see_time(l, stream, row->last_ns);
-		if (hr_paths_add(l->paths, stream, row) < 0)
+		see_time(l, row->first_ns);
+		see_time(l, row->last_ns);
+		if (hr_paths_add(l->paths, l->stream, row) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int fold_regions(struct loader *l, const struct hr_stream *stream, Headrace__Regions *msg)
+static int fold_regions(struct loader *l, Headrace__Regions *msg)
 {
 	struct hr_region region;
 	int r = 0;
@@ -186,7 +177,7 @@ static int fold_regions(struct loader *l, const struct hr_stream *stream, Headra
 
 		hr_regions_get(msg, i, &region);
 		l->s->regions += region.count;
-		who = find_who(l, hr_stream_process(stream, region.proc));
+		who = find_who(l, hr_stream_process(l->stream, region.proc));
 		if (who != NULL && who->worker < 0)
 			hr_loop_add(&who->loop, &region);
 		r = hr_summary_python_add(&l->s->python, msg, &region);
@@ -224,11 +215,9 @@ int hr_summary_add_loss(struct hr_summary *s, const char *reason, uint64_t count
 }
 
 /* Removes an unrecorded process from the count. Stores the program of the first one. */
-static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
+static int take_unrecorded(struct hr_summary *s, const struct hr_process *process,
 			   const Headrace__LossRow *row)
 {
-	const struct hr_process *process = hr_stream_process(stream, row->proc);
-
 	s->processes -= process != NULL;
 	for (size_t i = 0; i < s->n_losses; i++) {
 		struct hr_summary_loss *loss = &s->losses[i];
@@ -244,7 +233,7 @@ static int take_unrecorded(struct hr_summary *s, const struct hr_stream *stream,
 	return 0;
 }
 
-static int fold_losses(struct loader *l, const struct hr_stream *stream, const Headrace__Loss *loss)
+static int fold_losses(struct loader *l, const Headrace__Loss *loss)
 {
 	int r = 0;
 
@@ -256,26 +245,24 @@ static int fold_losses(struct loader *l, const struct hr_stream *stream, const H
 			continue;
 		r = hr_summary_add_loss(l->s, row->reason, row->count, row->bytes);
 		if (r == 0 && hr_loss_is_programs(row->reason))
-			r = take_unrecorded(l->s, stream, row);
+			r = take_unrecorded(l->s, hr_stream_process(l->stream, row->proc), row);
 	}
 	return r;
 }
 
-static void fold_job(struct loader *l, const struct hr_stream *stream,
-		     const Headrace__JobEvent *job)
+static void fold_job(struct loader *l, const Headrace__JobEvent *job)
 {
-	struct hr_run_part part = {.start_ns = wall_ns(stream, job->start_ns),
-				   .end_ns = wall_ns(stream, job->end_ns)};
+	struct hr_run_part part = {.start_ns = wall_ns(l, job->start_ns),
+				   .end_ns = wall_ns(l, job->end_ns)};
 
 	hr_run_part_join(&l->part, &part);
 	if (job->ranks_expected > l->s->ranks_expected)
 		l->s->ranks_expected = job->ranks_expected;
 }
 
-static void fold_level(struct loader *l, const struct hr_stream *stream,
-		       const Headrace__Levels *level)
+static void fold_level(struct loader *l, const Headrace__Levels *level)
 {
-	uint64_t from_ns = wall_ns(stream, level->start_ns);
+	uint64_t from_ns = wall_ns(l, level->start_ns);
 
 	if (strcmp(level->level, "counters") != 0)
 		return;
@@ -284,25 +271,26 @@ static void fold_level(struct loader *l, const struct hr_stream *stream,
 	l->s->counters_only = true;
 }
 
-static int fold_frame(struct loader *l, const struct hr_stream *stream,
-		      const Headrace__Frame *frame)
+static int fold_frame(void *context, Headrace__Frame *frame)
 {
+	struct loader *l = context;
+
 	switch (frame->body_case) {
 	case HEADRACE__FRAME__BODY_ROLLUPS:
-		return fold_rollups(l, stream, frame->rollups);
+		return fold_rollups(l, frame->rollups);
 	case HEADRACE__FRAME__BODY_REGIONS:
-		return fold_regions(l, stream, frame->regions);
+		return fold_regions(l, frame->regions);
 	case HEADRACE__FRAME__BODY_KERNEL_RECORDS:
-		return fold_kernel(l, stream, frame->kernel_records);
+		return fold_kernel(l, frame->kernel_records);
 	case HEADRACE__FRAME__BODY_FILE_RECORDS:
-		return fold_files(l, stream, frame->file_records);
+		return fold_files(l, frame->file_records);
 	case HEADRACE__FRAME__BODY_LOSS:
-		return fold_losses(l, stream, frame->loss);
+		return fold_losses(l, frame->loss);
 	case HEADRACE__FRAME__BODY_JOB:
-		fold_job(l, stream, frame->job);
+		fold_job(l, frame->job);
 		return 0;
 	case HEADRACE__FRAME__BODY_LEVELS:
-		fold_level(l, stream, frame->levels);
+		fold_level(l, frame->levels);
 		return 0;
 	case HEADRACE__FRAME__BODY_STREAM_END:
 		l->part.killed = strcmp(frame->stream_end->state, "killed") == 0;
@@ -314,27 +302,23 @@ static int fold_frame(struct loader *l, const struct hr_stream *stream,
 	}
 }
 
-/* Returns whether the summary reads frames of a kind. Events are too large to read. */
-static bool summary_reads(uint32_t kind)
-{
-	return kind == HEADRACE__FRAME__BODY_ROLLUPS ||
-	       kind == HEADRACE__FRAME__BODY_FILE_RECORDS || kind == HEADRACE__FRAME__BODY_LOSS ||
-	       kind == HEADRACE__FRAME__BODY_JOB || kind == HEADRACE__FRAME__BODY_LEVELS ||
-	       kind == HEADRACE__FRAME__BODY_STREAM_END || kind == HEADRACE__FRAME__BODY_REGIONS ||
-	       kind == HEADRACE__FRAME__BODY_KERNEL_RECORDS;
-}
+/* Events are too large to read. */
+#define FRAMES_READ                                                                                \
+	(HR_FRAME_BIT(ROLLUPS) | HR_FRAME_BIT(FILE_RECORDS) | HR_FRAME_BIT(LOSS) |                 \
+	 HR_FRAME_BIT(JOB) | HR_FRAME_BIT(LEVELS) | HR_FRAME_BIT(STREAM_END) |                     \
+	 HR_FRAME_BIT(REGIONS) | HR_FRAME_BIT(KERNEL_RECORDS))
 
 /* ---- streams ---- */
 
-static int fold_processes(struct loader *l, const struct hr_stream *stream)
+static int fold_processes(struct loader *l)
 {
-	for (uint32_t i = 0; i < stream->n_processes; i++) {
-		const struct hr_process *process = &stream->processes[i];
+	for (uint32_t i = 0; i < l->stream->n_processes; i++) {
+		const struct hr_process *process = &l->stream->processes[i];
 		struct hr_summary_who *who = find_who(l, process);
 		struct hr_life life = {.rank = process->rank,
 				       .worker = process->worker,
-				       .start_ns = wall_ns(stream, process->msg->start_ns),
-				       .end_ns = wall_ns(stream, process->msg->end_ns)};
+				       .start_ns = wall_ns(l, process->msg->start_ns),
+				       .end_ns = wall_ns(l, process->msg->end_ns)};
 
 		if (hr_lives_add(&l->lives, &life) < 0 || hr_ends_add(l->s, process) < 0 ||
 		    hr_left_out_take(&l->s->left_out, process) < 0)
@@ -347,8 +331,8 @@ static int fold_processes(struct loader *l, const struct hr_stream *stream)
 		l->s->processes_open += process->msg->end_ns == 0;
 		if (process->msg->world_size > l->world)
 			l->world = process->msg->world_size;
-		see_time(l, stream, process->msg->start_ns);
-		see_time(l, stream, process->msg->end_ns);
+		see_time(l, process->msg->start_ns);
+		see_time(l, process->msg->end_ns);
 	}
 	return 0;
 }
@@ -357,21 +341,16 @@ static int fold_stream(struct loader *l, const struct hr_stream *stream)
 {
 	int r;
 
+	l->stream = stream;
 	l->s->stored_bytes += stream->bytes;
 	l->part = (struct hr_run_part){.running = !stream->ended && stream->live,
 				       .unfinished = !stream->ended && !stream->live};
 	l->s->partial |= stream->n_frames > 0 && stream->frames[0].seq > 1;
-	r = fold_processes(l, stream);
+	r = fold_processes(l);
 	for (uint32_t i = 0; i < stream->n_batches; i++)
 		l->s->events += stream->batches[i].count;
-	for (uint32_t i = 0; i < stream->n_frames && r == 0; i++) {
-		Headrace__Frame *frame;
-
-		if (!summary_reads(stream->frames[i].kind) || hr_stream_read(stream, i, &frame) < 0)
-			continue;
-		r = fold_frame(l, stream, frame);
-		headrace__frame__free_unpacked(frame, NULL);
-	}
+	if (r == 0)
+		r = hr_stream_each_frame(stream, FRAMES_READ, fold_frame, l, NULL);
 	hr_covers_take(&l->covers, stream, &l->s->cover);
 	return r < 0 ? r : hr_runs_add(&l->runs, &l->part);
 }

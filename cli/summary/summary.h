@@ -110,7 +110,7 @@ struct hr_summary_finding {
 
 enum { HR_SUMMARY_FUNCTIONS, HR_SUMMARY_STACKS, HR_SUMMARY_MARKS, HR_SUMMARY_PYTHON_KINDS };
 
-/* Functions and stacks of Python, and its frameworks (summary_python.h). */
+/* Functions and stacks of Python, and its frameworks (summary_python.c). */
 struct hr_summary_python {
 	const char *globs;  /* `--functions` of this run; NULL: not given */
 	uint64_t functions; /* recorded calls */

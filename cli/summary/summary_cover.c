@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary/summary_cover.h"
+#include "cli/summary/summary_parts.h"
 
 #include <errno.h>
 #include <stdbool.h>

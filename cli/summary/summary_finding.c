@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary/summary_finding.h"
+#include "cli/summary/summary_parts.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/summary/summary_loops.h"
 #include "common/text.h"
 #include "query/diagnosis/findings.h"
 #include "query/query.h"

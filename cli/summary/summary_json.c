@@ -7,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/summary/summary.h"
-#include "cli/summary/summary_who.h"
+#include "cli/summary/summary_parts.h"
 #include "common/outfile.h"
 #include "common/text.h"
 

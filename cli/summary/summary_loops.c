@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary/summary_loops.h"
+#include "cli/summary/summary_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

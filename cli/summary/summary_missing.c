@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/summary/summary_loops.h"
-#include "cli/summary/summary_print.h"
-#include "cli/summary/summary_python.h"
+#include "cli/summary/summary_parts.h"
 #include "common/loss.h"
 #include "common/text.h"
 

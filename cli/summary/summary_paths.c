@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary/summary_paths.h"
+#include "cli/summary/summary_parts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "common/array.h"
+#include "common/fnv.h"
+#include "common/map64.h"
 #include "common/ops.h"
 #include "common/pathid.h"
 #include "common/text.h"
@@ -179,6 +181,15 @@ int hr_paths_add(struct hr_summary_paths *p, const struct hr_stream *s,
 	return 0;
 }
 
+static void sums_add(struct hr_summary_sums *to, const struct hr_summary_sums *from)
+{
+	to->files += from->files;
+	to->opens += from->opens;
+	to->io_ns += from->io_ns;
+	to->read_bytes += from->read_bytes;
+	to->written_bytes += from->written_bytes;
+}
+
 static struct hr_summary_sums sums_of(const struct path_entry *e)
 {
 	return (struct hr_summary_sums){.files = 1,
@@ -195,8 +206,12 @@ static bool entry_path(const struct hr_summary_paths *p, const struct path_entry
 	       ret->path_bytes > 0;
 }
 
-size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
-			      size_t bytes, const struct hr_summary_sums *sums)
+/*
+ * Inserts a path into a list of at most `max` entries, sorted by io_ns. Frees the path of an entry
+ * that has no place left. Returns the new length. `path` is unescaped, as in the store.
+ */
+static size_t path_insert(struct hr_summary_path *list, size_t n, size_t max, const char *path,
+			  size_t bytes, const struct hr_summary_sums *sums)
 {
 	size_t i = n < max ? n : max;
 	char *text = i > 0 && i == max && list[i - 1].sums.io_ns >= sums->io_ns
@@ -216,7 +231,7 @@ size_t hr_summary_path_insert(struct hr_summary_path *list, size_t n, size_t max
 	return n < max ? n + 1 : n;
 }
 
-size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max)
+size_t hr_paths_files(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max)
 {
 	size_t n = 0;
 
@@ -227,19 +242,21 @@ size_t hr_paths_files(struct hr_summary_paths *p, struct hr_summary_path *ret, s
 		if ((n == max && ret[n - 1].sums.io_ns >= sums.io_ns) ||
 		    !entry_path(p, &p->entries[i], &info))
 			continue;
-		n = hr_summary_path_insert(ret, n, max, (const char *)info.path, info.path_bytes,
-					   &sums);
+		n = path_insert(ret, n, max, (const char *)info.path, info.path_bytes, &sums);
 	}
 	return n;
 }
 
 /* ---- all paths ------------------------------------------------------------------------------- */
 
+typedef void paths_visit(void *self, const char *path, size_t n,
+			 const struct hr_summary_sums *sums);
+
 /* One pass over the paths of a stream, in the order in which they are stored. */
 struct paths_pass {
 	const struct hr_summary_paths *p;
 	uint32_t stream;
-	hr_paths_visit *visit;
+	paths_visit *visit;
 	void *self;
 };
 
@@ -275,7 +292,8 @@ static int visit_path(void *context, uint32_t number, const struct hr_file_info 
 	return 0;
 }
 
-int hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void *self)
+/* Calls `visit` for each file whose path is known. Returns 0 or -ENOMEM. */
+static int paths_each(const struct hr_summary_paths *p, paths_visit *visit, void *self)
 {
 	int r = 0;
 
@@ -283,6 +301,184 @@ int hr_paths_each(const struct hr_summary_paths *p, hr_paths_visit *visit, void 
 		r = hr_stream_each_path(p->streams[i].s, visit_path,
 					&(struct paths_pass){p, i, visit, self});
 	return r;
+}
+
+/* ---- folders ------------------------------------------------------------------------------------ */
+
+#define HEAVY 5u /* a folder with more than 1/HEAVY of all I/O gets a row */
+
+struct folder {
+	char *path; /* without a slash at the end, except "/" */
+	uint32_t depth;
+	bool reported;
+	struct hr_summary_sums sums;
+	uint64_t most_ns, most_bytes; /* I/O of the largest file below the folder */
+};
+
+struct folders {
+	struct folder *list;
+	size_t n, room;
+	struct hr_map64 by_path; /* hash of the path -> index in `list` */
+	struct hr_summary_sums whole;
+};
+
+static uint32_t depth_of(const char *path, size_t n)
+{
+	uint32_t depth = 0;
+
+	for (size_t i = 0; i < n; i++)
+		depth += path[i] == '/' && n > 1;
+	return depth;
+}
+
+static uint64_t folder_hash(const char *path, size_t n)
+{
+	return hr_fnv(HR_FNV_BASIS, path, n);
+}
+
+static struct folder *lookup(const struct folders *f, const char *path, size_t n)
+{
+	uint32_t i = hr_map64_get(&f->by_path, folder_hash(path, n));
+
+	return i != HR_MAP64_NONE ? &f->list[i] : NULL;
+}
+
+/* Adds a folder. Returns false if the folder is in the list already, or memory is short. */
+static bool add_folder(struct folders *f, const char *path, size_t n)
+{
+	struct folder folder = {.depth = depth_of(path, n)};
+
+	if (lookup(f, path, n) != NULL || !hr_array_reserve(f->list, f->n, f->room))
+		return false;
+	folder.path = strndup(path, n);
+	if (folder.path == NULL ||
+	    hr_map64_set(&f->by_path, folder_hash(path, n), (uint32_t)f->n) < 0) {
+		free(folder.path);
+		return false;
+	}
+	f->list[f->n++] = folder;
+	return true;
+}
+
+/* Returns the length of the parent of a path: "/a/b" -> 2, "/a" -> 1, "/" and "a" -> 0. */
+static size_t parent_bytes(const char *path, size_t n)
+{
+	if (n <= 1)
+		return 0;
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	return n > 1 ? n - 1 : n;
+}
+
+/* Adds all folders above a path. */
+static void see_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
+{
+	struct folders *f = self;
+
+	(void)sums;
+	do
+		n = parent_bytes(path, n);
+	/* a folder in the list has all its parents there */
+	while (n > 0 && add_folder(f, path, n));
+}
+
+static uint64_t bytes_of(const struct hr_summary_sums *sums)
+{
+	return sums->read_bytes + sums->written_bytes;
+}
+
+static void folder_take(struct folder *folder, const struct hr_summary_sums *sums, uint64_t most_ns,
+			uint64_t most_bytes)
+{
+	sums_add(&folder->sums, sums);
+	if (most_ns > folder->most_ns)
+		folder->most_ns = most_ns;
+	if (most_bytes > folder->most_bytes)
+		folder->most_bytes = most_bytes;
+}
+
+/* Adds the sums of a file to its folder. The sums of a path that is a folder go to this folder. */
+static void add_path(void *self, const char *path, size_t n, const struct hr_summary_sums *sums)
+{
+	struct folders *f = self;
+	size_t up = parent_bytes(path, n);
+	struct folder *folder = lookup(f, path, n);
+	struct hr_summary_sums own = *sums;
+
+	sums_add(&f->whole, sums);
+	if (folder != NULL)
+		own.files = 0;
+	else if (up > 0)
+		folder = lookup(f, path, up);
+	if (folder != NULL)
+		folder_take(folder, &own, own.io_ns, bytes_of(&own));
+}
+
+static int deepest_first(const void *a, const void *b)
+{
+	const struct folder *x = a, *y = b;
+
+	return x->depth < y->depth ? 1 : x->depth > y->depth ? -1 : strcmp(x->path, y->path);
+}
+
+/* Returns whether the folder has enough I/O without its largest file, which has its own row. */
+static bool is_heavy(const struct folder *f, const struct hr_summary_sums *whole)
+{
+	return f->sums.io_ns - f->most_ns > whole->io_ns / HEAVY ||
+	       bytes_of(&f->sums) - f->most_bytes > bytes_of(whole) / HEAVY;
+}
+
+/* Returns whether the files of this folder are unrelated, such as those of /tmp. */
+static bool is_common(const char *path)
+{
+	static const char *const common[] = {"/",    "/dev", "/home", "/media", "/mnt", "/opt",
+					     "/run", "/srv", "/tmp",  "/usr",	"/var", "/var/tmp"};
+	static const char home[] = "/home/";
+
+	for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+		if (strcmp(path, common[i]) == 0)
+			return true;
+	return strncmp(path, home, sizeof(home) - 1) == 0 &&
+	       strchr(path + sizeof(home) - 1, '/') == NULL;
+}
+
+/* Marks a folder that gets a row, or adds its sums to its parent, which is later in the list. */
+static void fold(struct folders *f, size_t i)
+{
+	struct folder *folder = &f->list[i];
+	size_t up = parent_bytes(folder->path, strlen(folder->path));
+	struct folder *parent = up > 0 ? lookup(f, folder->path, up) : NULL;
+
+	folder->reported =
+	    folder->sums.files > 0 && is_heavy(folder, &f->whole) && !is_common(folder->path);
+	if (!folder->reported && parent != NULL)
+		folder_take(parent, &folder->sums, folder->most_ns, folder->most_bytes);
+}
+
+size_t hr_paths_folders(const struct hr_summary_paths *p, struct hr_summary_path *ret, size_t max)
+{
+	struct folders f = {0};
+	size_t n = 0;
+
+	if (paths_each(p, see_path, &f) == 0 && f.n > 0)
+		qsort(f.list, f.n, sizeof(*f.list), deepest_first);
+	for (size_t i = 0; i < f.n; i++)
+		(void)hr_map64_set(&f.by_path, folder_hash(f.list[i].path, strlen(f.list[i].path)),
+				   (uint32_t)i);
+	if (paths_each(p, add_path, &f) == 0)
+		for (size_t i = 0; i < f.n; i++)
+			fold(&f, i);
+	for (size_t i = 0; i < f.n; i++) {
+		const struct folder *folder = &f.list[i];
+
+		if (folder->reported)
+			n = path_insert(ret, n, max, folder->path, strlen(folder->path),
+					&folder->sums);
+		free(folder->path);
+	}
+	free(f.list);
+	hr_map64_done(&f.by_path);
+	return n;
 }
 
 /* ---- files in memory ------------------------------------------------------------------------- */
@@ -299,7 +495,7 @@ static void add_in_memory(struct special *s, const struct path_entry *e)
 {
 	struct hr_summary_sums sums = sums_of(e);
 
-	hr_sums_add(s->memory, &sums);
+	sums_add(s->memory, &sums);
 	s->mapped->files_in_memory += e->mapped;
 }
 

@@ -4,11 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/summary/summary_print.h"
-#include "cli/summary/summary_cover.h"
-#include "cli/summary/summary_finding.h"
-#include "cli/summary/summary_loops.h"
-#include "cli/summary/summary_who.h"
+#include "cli/summary/summary_parts.h"
 #include "common/text.h"
 
 /* Prints the state of the last run and, if known, the reason: "failed (exit status 3)". */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary/summary_python.h"
+#include "cli/summary/summary_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/summary/summary_print.h"
 #include "common/json_part.h"
 #include "common/text.h"
 

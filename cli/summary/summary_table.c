@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/summary/summary_print.h"
+#include "cli/summary/summary_parts.h"
 #include "common/text.h"
 
 #define FILE_LINES 3u

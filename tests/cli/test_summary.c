@@ -10,9 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/summary/summary_cover.h"
-#include "cli/summary/summary_runs.h"
-#include "cli/summary/summary_who.h"
+#include "cli/summary/summary_parts.h"
 #include "common/ops.h"
 #include "tests/store/build.h"
 #include "tests/unit.h"
