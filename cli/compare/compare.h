@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/query/query_rows.h"
+#include "cli/query/query.h"
 #include "common/text.h"
 #include "compare/compare.h"
 

@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/export/export.h"
 #include "cli/export/folder.h"
-#include "cli/query/query_operands.h"
+#include "cli/query/query.h"
 #include "common/array.h"
 #include "common/text.h"
 

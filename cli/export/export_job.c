@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/export/export.h"
-#include "cli/query/query_rows.h"
+#include "cli/query/query.h"
 #include "common/array.h"
 #include "common/near.h"
 #include "common/text.h"

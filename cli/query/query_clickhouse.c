@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/query/query_tsv.h"
 #include "common/outfile.h"
 #include "common/text.h"
 

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "cli/query/query_request.h"
+#include "cli/query/query.h"
 #include "clickhouse/client.h"
 
 /* clickhouse/fleet/: sorted by name; ends with a NULL name. */
@@ -34,5 +34,22 @@ int hr_query_fleet(const struct hr_query_request *r, const char *address);
  * path (malloc'ed), which the caller removes.
  */
 int hr_query_pull(const char *address, const char *job, char **ret);
+
+/*
+ * ---- an answer of ClickHouse as a table, a list or CSV, like answers of stores (query_tsv.c) ----
+ *
+ * The answer is in the format TabSeparatedWithNamesAndTypes: lines with the names of columns, with
+ * their types, and then one for each row. The functions change it.
+ */
+
+/*
+ * Prints a table, or a list if that is the format of the request. `query`: its header chooses the
+ * columns, and numbers have units; NULL: SQL of the user. Returns 0, -ENOMEM or the error of
+ * writing.
+ */
+int hr_tsv_table(char *text, const struct hr_query_request *r, const struct hr_named *query,
+		 FILE *to);
+
+int hr_tsv_csv(char *text, FILE *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/query/query_operands.h"
+#include "cli/query/query.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/query/query_remote.h"
+#include "cli/query/query.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/query/query_request.h"
+#include "cli/query/query.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/query/query_operands.h"
 #include "common/text.h"
 
 #define THREADS_MAX 4096u

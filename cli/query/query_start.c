@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/query/query_start.h"
+#include "cli/query/query.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/query/query_tsv.h"
+#include "cli/query/query_clickhouse.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,6 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/query/query.h"
-#include "cli/query/query_operands.h"
 #include "cli/report/report_page.h"
 #include "cli/report/serve.h"
 #include "common/outfile.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "cli/query/query_rows.h"
+#include "cli/query/query.h"
 
 /* Returns the statement for `headrace query` (malloc'ed); NULL: no memory. */
 char *hr_report_page_sql(void);
