@@ -43,4 +43,8 @@ void hr_stores_report_missing(const char *path);
 /* Adds the stores of the working directory as candidates for a mistyped word. */
 void hr_stores_near(struct hr_near *near);
 
+/* Return why a folder cannot be a store, for an error of hr_store_create, and a hint. */
+const char *hr_refusal_reason(int error);
+const char *hr_refusal_fix(int error);
+
 #endif

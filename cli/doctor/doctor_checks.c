@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "cli/run/environment.h"
-#include "cli/run/refusal.h"
 #include "cli/seccomp.h"
+#include "cli/stores.h"
 #include "query/duckdb/duckdb_api.h"
 #include "store/store.h"
 #include "common/tsc.h"

@@ -209,7 +209,7 @@ static int resolve(struct hr_query_request *r)
 }
 
 /*
- * If all jobs of the store are runs with the same -o (cli/run/job_reuse.h), a named query reads
+ * If all jobs of the store are runs with the same -o (cli/run/job.h), a named query reads
  * only the last run, because sums over repeated runs mean nothing. SQL and the query `jobs` read
  * all runs.
  */

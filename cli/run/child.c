@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/child.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

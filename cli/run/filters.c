@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/filters.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -33,4 +33,21 @@ void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 /* Returns whether a scheduler's variables identify a job. */
 bool hr_job_scheduled(void);
 
+/* ---- the jobs of a store (job_reuse.c) -------------------------------------------------------- */
+
+/*
+ * Without a scheduler and --job, the jobs of a store are named after it: STORE, STORE.2, STORE.3...
+ * A run joins the last of these jobs if this job is running on any node, or lacks the rank of the
+ * run. Otherwise the run starts a new job.
+ */
+
+/* Sets job->id. ret_former: the id of the last job if the run starts a new job, else "". */
+int hr_job_reuse(const char *store, struct hr_job *job, char ret_former[HR_JOB_ID_BYTES]);
+
+/*
+ * Returns true if a recording process still writes a stream of the job on `node` (NULL: any node),
+ * or if the job lacks the rank of `rank`, which has one (NULL: not checked).
+ */
+bool hr_job_is_open(const char *store, const char *id, const char *node, const struct hr_job *rank);
+
 #endif

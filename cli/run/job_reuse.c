@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/job_reuse.h"
+#include "cli/run/job.h"
 
 #include <errno.h>
 #include <stdio.h>

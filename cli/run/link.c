@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/link.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -349,7 +349,7 @@ int hr_link_leave(struct hr_link *link, uint64_t linger_ns, int status, int inte
 	while (r == 0)
 		r = link->fd >= 0 ? leave_step(link, &linger_ns, status, interrupt_fd, &sent_fd)
 				  : -ECONNRESET;
-	/* headraced continues to send messages if it drains a spool (run_uplink.h). */
+	/* headraced continues to send messages if it drains a spool (run_uplink.c). */
 	if (r < 0 || !link->last->left->drains)
 		hr_link_close(link);
 	return r < 0 ? r : 0;

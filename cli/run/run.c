@@ -2,7 +2,7 @@
 /*
  * headrace run - records CMD
  *
- *      store, job ──▶ private headraced (link.h) ──▶ CMD (child.h) ──▶ leave ──▶ summary
+ *      store, job ──▶ private headraced (link.c) ──▶ CMD (child.c) ──▶ leave ──▶ summary
  *
  * If something fails before CMD starts, the exit status is 125; with --best-effort, CMD runs
  * unrecorded. Once CMD has started, the exit status is that of CMD, even if the recording fails.
@@ -24,11 +24,10 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/run/environment.h"
-#include "cli/run/filters.h"
-#include "cli/run/job_reuse.h"
-#include "cli/run/refusal.h"
 #include "cli/run/run.h"
+#include "cli/run/job.h"
 #include "cli/seccomp.h"
+#include "cli/stores.h"
 #include "cli/summary/summary.h"
 #include "store/store.h"
 #include "common/host.h"

@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/run/job_reuse.h"
+#include "cli/run/job.h"
 #include "cli/run/run.h"
 #include "cli/summary/summary.h"
 #include "common/loss.h"

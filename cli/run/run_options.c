@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/run/run_uplink.h"
+#include "cli/run/run.h"
 #include "common/level.h"
 #include "common/text.h"
 #include "common/ranks.h"
