@@ -18,7 +18,7 @@ bool hr_arguments(int argc, char **argv, const struct hr_option *table, hr_argum
 		}
 		if (id == HR_OPTION_END && o.next < argc)
 			r = take(self, id, argv[o.next++]);
-		else if (id != HR_OPTION_END)
+		else if (id != HR_OPTION_END && !hr_option_store(self, id, o.value))
 			r = id == HR_OPTION_BAD ? -1 : take(self, id, o.value);
 	}
 	*ret_status = r < 0 ? HR_EXIT_USAGE : r;

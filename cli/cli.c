@@ -144,6 +144,20 @@ int hr_option_next(struct hr_options *o)
 	return option->id == HR_OPTION_JSON ? HR_OPTION_FORMAT : option->id;
 }
 
+bool hr_option_store(void *self, int id, const char *value)
+{
+	void *member;
+
+	if (id < HR_OPTION_MEMBERS)
+		return false;
+	member = (char *)self + id % HR_OPTION_MEMBERS;
+	if (id >= 2 * HR_OPTION_MEMBERS)
+		*(bool *)member = true;
+	else
+		*(const char **)member = value;
+	return true;
+}
+
 bool hr_option_is_json(const char *format)
 {
 	return strcmp(format, "json") == 0;

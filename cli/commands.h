@@ -53,7 +53,8 @@ int hr_command_help(const char *name);
 typedef int hr_argument(void *self, int id, const char *value);
 
 /*
- * Calls `take` for the options and operands of a command, in any order. Returns true with
+ * Stores the options that name a member of *self (hr_option_store), and calls `take` for others
+ * and for operands, in any order. Returns true with
  * EXIT_SUCCESS in *ret_status; or false with the exit status, after --help or a mistake.
  */
 bool hr_arguments(int argc, char **argv, const struct hr_option *table, hr_argument *take,

@@ -20,7 +20,6 @@
 
 enum {
 	OPT_TO = 256,
-	OPT_JOB,
 	OPT_RANK,
 	OPT_NODE,
 	OPT_SCOPE,
@@ -41,7 +40,8 @@ const struct hr_option hr_export_option_table[] = {
      "write to this file, with --by to this folder; -: standard output (default: STORE and the "
      "format's suffix, in this folder)",
      NULL},
-    {"job", OPT_JOB, "JOB", "export this job (default: the newest one)", HR_VALUES_OTHER},
+    {"job", HR_OPTION_TEXT(struct hr_export_request, query.job), "JOB",
+     "export this job (default: the newest one)", HR_VALUES_OTHER},
     {"rank", OPT_RANK, "N", "only this rank and its workers", HR_VALUES_OTHER},
     {"node", OPT_NODE, "NODE", "only this node", HR_VALUES_OTHER},
     {"scope", OPT_SCOPE, "data|runtime",
@@ -86,9 +86,6 @@ static int take_argument(void *self, int id, const char *value)
 	case OPT_BY:
 		r->by_rank = strcmp(value, "rank") == 0;
 		return r->by_rank ? 0 : hr_option_wrong_word("by", "rank", value);
-	case OPT_JOB:
-		r->query.job = value;
-		return 0;
 	case OPT_RANK:
 		return export_option(r, "rank", value);
 	case OPT_NODE:

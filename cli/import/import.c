@@ -20,14 +20,22 @@
 #define RANKS_MOST     (1u << 24)
 #define THREADS_MOST   256u
 
-enum { OPT_JOB = 256, OPT_INTO, OPT_NODE, OPT_RANK, OPT_RANKS, OPT_THREADS };
+enum { OPT_INTO = 256, OPT_RANK, OPT_RANKS, OPT_THREADS };
+
+struct import_arguments {
+	struct hr_import_options options;
+	const char **files;
+	size_t n;
+};
+
+#define TEXT(member) HR_OPTION_TEXT(struct import_arguments, member)
 
 const struct hr_option hr_import_option_table[] = {
     {"output", 'o', "STORE", "the store to create, or an existing one, which gets one more job",
      NULL},
     {"into", OPT_INTO, "STORE",
      "adds the regions of the traces to a job that headrace recorded into this store", NULL},
-    {"job", OPT_JOB, "JOB",
+    {"job", TEXT(options.job), "JOB",
      "id of the job (default: the name of the file, or of the folder of all files; with --into: "
      "the last job)",
      HR_VALUES_OTHER},
@@ -35,7 +43,7 @@ const struct hr_option hr_import_option_table[] = {
      "number of ranks that the job had; answers then report the missing ones", HR_VALUES_OTHER},
     {"rank", OPT_RANK, "N", "with --into: the rank of traces that name no rank and no pid",
      HR_VALUES_OTHER},
-    {"node", OPT_NODE, "NAME", "node of files that name no host (default: unknown)",
+    {"node", TEXT(options.node), "NAME", "node of files that name no host (default: unknown)",
      HR_VALUES_OTHER},
     {"threads", OPT_THREADS, "N", "number of files to read at a time (default: number of CPUs)",
      HR_VALUES_OTHER},
@@ -61,12 +69,6 @@ static void signals_catch(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-struct import_arguments {
-	struct hr_import_options options;
-	const char **files;
-	size_t n;
-};
-
 static int take_argument(void *self, int id, const char *value)
 {
 	struct import_arguments *a = self;
@@ -84,12 +86,6 @@ static int take_argument(void *self, int id, const char *value)
 		}
 		to->store = value;
 		to->into = id == OPT_INTO;
-		break;
-	case OPT_JOB:
-		to->job = value;
-		break;
-	case OPT_NODE:
-		to->node = value;
 		break;
 	case OPT_RANK:
 		r = hr_option_number("rank", "a number", value, 0, RANKS_MOST - 1, &n);

@@ -15,34 +15,10 @@
 #include "model/extrap_file.h"
 #include "query/ask.h"
 
-enum { OPT_OVER = 256, OPT_AT, OPT_REGION, OPT_METRIC, OPT_SPACE, OPT_CORES, OPT_TO, OPT_PAGE };
+enum { OPT_SPACE = 256, OPT_CORES, OPT_TO };
 
 #define SPACES	"default negative no-logs"
 #define TARGETS "extrap-text extrap-jsonl"
-
-const struct hr_option hr_model_option_table[] = {
-    {"over", OPT_OVER, "NAME[,NAME]",
-     "the parameters of the formulas (default: those that have several values)", HR_VALUES_OTHER},
-    {"at", OPT_AT, "NAME=VALUE[,...]",
-     "predict the values at this point (default: four times the largest value of each parameter)",
-     HR_VALUES_OTHER},
-    {"region", OPT_REGION, "GLOB", "only regions with such a name, for example 'train->*'",
-     HR_VALUES_OTHER},
-    {"metric", OPT_METRIC, "GLOB", "only metrics with such a name", HR_VALUES_OTHER},
-    {"space", OPT_SPACE, "SPACE",
-     "the terms to try: default (42), negative (84: also terms that shrink, for strong scaling) or "
-     "no-logs (19)",
-     SPACES},
-    {"cores", OPT_CORES, "N", "cores of each process, for the cost (default: 1)", HR_VALUES_OTHER},
-    HR_OPTIONS_FORMAT("text json csv"),
-    {"to", OPT_TO, "FORMAT",
-     "write the measurements as a file for Extra-P, and make no model: extrap-text or extrap-jsonl",
-     TARGETS},
-    {"page", OPT_PAGE, "FILE", "also write an HTML page with a picture of each model", NULL},
-    {"output", 'o', "FILE", "with --to: the file to write (default: standard output)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
-};
 
 struct model_arguments {
 	struct hr_model_request model;
@@ -54,6 +30,32 @@ struct model_arguments {
 	size_t n_files;
 };
 
+#define TEXT(member) HR_OPTION_TEXT(struct model_arguments, member)
+
+const struct hr_option hr_model_option_table[] = {
+    {"over", TEXT(model.over), "NAME[,NAME]",
+     "the parameters of the formulas (default: those that have several values)", HR_VALUES_OTHER},
+    {"at", TEXT(model.at), "NAME=VALUE[,...]",
+     "predict the values at this point (default: four times the largest value of each parameter)",
+     HR_VALUES_OTHER},
+    {"region", TEXT(model.region), "GLOB", "only regions with such a name, for example 'train->*'",
+     HR_VALUES_OTHER},
+    {"metric", TEXT(model.metric), "GLOB", "only metrics with such a name", HR_VALUES_OTHER},
+    {"space", OPT_SPACE, "SPACE",
+     "the terms to try: default (42), negative (84: also terms that shrink, for strong scaling) or "
+     "no-logs (19)",
+     SPACES},
+    {"cores", OPT_CORES, "N", "cores of each process, for the cost (default: 1)", HR_VALUES_OTHER},
+    HR_OPTIONS_FORMAT("text json csv"),
+    {"to", OPT_TO, "FORMAT",
+     "write the measurements as a file for Extra-P, and make no model: extrap-text or extrap-jsonl",
+     TARGETS},
+    {"page", TEXT(page), "FILE", "also write an HTML page with a picture of each model", NULL},
+    {"output", 'o', "FILE", "with --to: the file to write (default: standard output)", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
 static int argument_take(void *self, int id, const char *value)
 {
 	struct model_arguments *r = self;
@@ -61,18 +63,6 @@ static int argument_take(void *self, int id, const char *value)
 	int index = 0;
 
 	switch (id) {
-	case OPT_OVER:
-		r->model.over = value;
-		break;
-	case OPT_AT:
-		r->model.at = value;
-		break;
-	case OPT_REGION:
-		r->model.region = value;
-		break;
-	case OPT_METRIC:
-		r->model.metric = value;
-		break;
 	case OPT_SPACE:
 		index = hr_option_word("space", SPACES, value);
 		r->model.space = index > 0 ? (enum hr_space)index : HR_SPACE_DEFAULT;
@@ -89,9 +79,6 @@ static int argument_take(void *self, int id, const char *value)
 	case OPT_TO:
 		index = hr_option_word("to", TARGETS, value);
 		r->to = value;
-		break;
-	case OPT_PAGE:
-		r->page = value;
 		break;
 	case 'o':
 		r->output = strcmp(value, "-") == 0 ? NULL : value;

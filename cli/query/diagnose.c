@@ -13,10 +13,22 @@
 #include "cli/query/query.h"
 #include "cli/stores.h"
 
-enum { OPT_JOB = 256, OPT_TOP, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
+enum { OPT_TOP = 256, OPT_BEST, OPT_RANK, OPT_FROM, OPT_TO };
+
+/* The arguments of `headrace query`: words[0] is the name of the query. */
+struct words {
+	struct hr_query_request request;
+	const char *query; /* the query for text */
+	const char *rows;  /* the query for other formats, which is also the name of the command */
+	bool settings;	   /* true: `headrace what-if`, whose operands may be settings */
+	char given[4][64]; /* arguments of `diagnose`: top, rank, from, to */
+	int n_given;
+};
+
+#define TEXT(member) HR_OPTION_TEXT(struct words, member)
 
 const struct hr_option hr_diagnose_option_table[] = {
-    {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
+    {"job", TEXT(request.job), "JOB", "only this job", HR_VALUES_OTHER},
     {"rank", OPT_RANK, "N", "only this rank (default: the mean of all)", HR_VALUES_OTHER},
     {"from", OPT_FROM, "SECONDS", "skip the first SECONDS of the job; -N: only its last N seconds",
      HR_VALUES_OTHER},
@@ -31,7 +43,7 @@ const struct hr_option hr_diagnose_option_table[] = {
 const struct hr_option hr_what_if_option_table[] = {
     {"best", OPT_BEST, NULL, "find the fewest workers with a time within 3 % of the shortest",
      NULL},
-    {"job", OPT_JOB, "JOB", "only this job", HR_VALUES_OTHER},
+    {"job", TEXT(request.job), "JOB", "only this job", HR_VALUES_OTHER},
     HR_OPTIONS_FORMAT("text json csv"),
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -40,16 +52,6 @@ const struct hr_option hr_what_if_option_table[] = {
 /* `headrace what-if` takes settings, as NAME=VALUE. The setting `persistent` needs no value. */
 #define PERSISTENT "persistent"
 #define SETTINGS   "workers prefetch batch persistent cores io mount cached reads checkpoint"
-
-/* The arguments of `headrace query`: words[0] is the name of the query. */
-struct words {
-	struct hr_query_request request;
-	const char *query; /* the query for text */
-	const char *rows;  /* the query for other formats, which is also the name of the command */
-	bool settings;	   /* true: `headrace what-if`, whose operands may be settings */
-	char given[4][64]; /* arguments of `diagnose`: top, rank, from, to */
-	int n_given;
-};
 
 static void add_store(struct words *w, const char *store)
 {
@@ -118,9 +120,6 @@ static int take_argument(void *self, int id, const char *value)
 	bool text;
 
 	switch (id) {
-	case OPT_JOB:
-		w->request.job = value;
-		return 0;
 	case OPT_TOP:
 		give(w, "top", value);
 		return 0;

@@ -13,26 +13,25 @@
 #define THREADS_MAX 4096u
 
 enum {
-	OPT_EXPLAIN = 256,
-	OPT_LIST,
-	OPT_MEMORY,
+	OPT_MEMORY = 256,
 	OPT_THREADS,
-	OPT_JOB,
 	OPT_TIME,
-	OPT_PROGRESS,
-	OPT_ALL_COLUMNS,
-	OPT_RAW
 };
 
+#define TEXT(member) HR_OPTION_TEXT(struct hr_query_request, member)
+#define FLAG(member) HR_OPTION_FLAG(struct hr_query_request, member)
+
 const struct hr_option hr_query_option_table[] = {
-    {"job", OPT_JOB, "JOB", "query only this job", HR_VALUES_OTHER},
+    {"job", TEXT(job), "JOB", "query only this job", HR_VALUES_OTHER},
     HR_OPTIONS_FORMAT("text list json csv arrow parquet"),
-    {"all-columns", OPT_ALL_COLUMNS, NULL,
+    {"all-columns", FLAG(style.all_columns), NULL,
      "show all columns of a named query (default: the most important)", NULL},
-    {"raw", OPT_RAW, NULL, "show all rows of a named query, and numbers without units", NULL},
+    {"raw", FLAG(style.raw), NULL, "show all rows of a named query, and numbers without units",
+     NULL},
     {"output", 'o', "FILE", "write the answer to FILE; required for parquet", NULL},
-    {"list", OPT_LIST, NULL, "list the named queries (to list tables, query 'SHOW TABLES')", NULL},
-    {"explain", OPT_EXPLAIN, "NAME",
+    {"list", FLAG(list), NULL, "list the named queries (to list tables, query 'SHOW TABLES')",
+     NULL},
+    {"explain", TEXT(explain), "NAME",
      "print a named query: what it answers, its arguments and its SQL", HR_VALUES_QUERIES},
     {"threads", OPT_THREADS, "N", "use at most N threads (default: all that are available)",
      HR_VALUES_OTHER},
@@ -40,7 +39,7 @@ const struct hr_option hr_query_option_table[] = {
      HR_VALUES_OTHER},
     {"time", OPT_TIME, "TIME", "end the query after TIME, for example 5m (default: no limit)",
      HR_VALUES_OTHER},
-    {"progress", OPT_PROGRESS, NULL, "print progress even if standard error is not a terminal",
+    {"progress", FLAG(progress), NULL, "print progress even if standard error is not a terminal",
      NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -115,9 +114,6 @@ static int take_argument(void *self, int id, const char *value)
 	uint64_t number;
 
 	switch (id) {
-	case OPT_JOB:
-		r->job = value;
-		return 0;
 	case HR_OPTION_FORMAT:
 		hr_ask_format(value, &r->format);
 		return 0;
@@ -137,21 +133,6 @@ static int take_argument(void *self, int id, const char *value)
 		return hr_text_parse_duration(value, &r->limit_ns) == 0 && r->limit_ns > 0
 			   ? 0
 			   : hr_option_wrong("time", "a time such as 30s or 5m", value);
-	case OPT_PROGRESS:
-		r->progress = true;
-		return 0;
-	case OPT_ALL_COLUMNS:
-		r->style.all_columns = true;
-		return 0;
-	case OPT_RAW:
-		r->style.raw = true;
-		return 0;
-	case OPT_LIST:
-		r->list = true;
-		return 0;
-	case OPT_EXPLAIN:
-		r->explain = value;
-		return 0;
 	default: /* an operand */
 		r->words[r->n_words++] = (char *)value;
 		return 0;

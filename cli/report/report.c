@@ -18,19 +18,7 @@
 #include "common/text.h"
 #include "net/address.h"
 
-enum { OPT_JOB = 256, OPT_SERVE, OPT_PORT };
-
-const struct hr_option hr_report_option_table[] = {
-    {"job", OPT_JOB, "JOB", "show this job (default: the newest one)", HR_VALUES_OTHER},
-    {"output", 'o', "FILE",
-     "write the page to FILE, - for standard output (default: STORE.html in this folder)", NULL},
-    {"serve", OPT_SERVE, NULL, "show the page in a browser of this machine, instead of a file",
-     NULL},
-    {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
-    HR_OPTIONS_FORMAT("html json"),
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
-};
+enum { OPT_PORT = 256 };
 
 struct report_request {
 	struct hr_query_request query; /* stores and job; the answer is the data of the page */
@@ -39,22 +27,31 @@ struct report_request {
 	uint64_t port; /* 0: any free port */
 };
 
+#define TEXT(member) HR_OPTION_TEXT(struct report_request, member)
+#define FLAG(member) HR_OPTION_FLAG(struct report_request, member)
+
+const struct hr_option hr_report_option_table[] = {
+    {"job", TEXT(query.job), "JOB", "show this job (default: the newest one)", HR_VALUES_OTHER},
+    {"output", 'o', "FILE",
+     "write the page to FILE, - for standard output (default: STORE.html in this folder)", NULL},
+    {"serve", FLAG(serve), NULL, "show the page in a browser of this machine, instead of a file",
+     NULL},
+    {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
+    HR_OPTIONS_FORMAT("html json"),
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
 static int take_argument(void *self, int id, const char *value)
 {
 	struct report_request *r = self;
 
 	switch (id) {
-	case OPT_JOB:
-		r->query.job = value;
-		return 0;
 	case 'o':
 		r->output = value;
 		return 0;
 	case HR_OPTION_FORMAT:
 		r->json = hr_option_is_json(value);
-		return 0;
-	case OPT_SERVE:
-		r->serve = true;
 		return 0;
 	case OPT_PORT:
 		return hr_option_number("port", "a port, 0 to 65535", value, 0, UINT16_MAX,

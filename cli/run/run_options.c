@@ -25,17 +25,14 @@ enum {
 	OPT_DRAIN,
 	OPT_SUMMARY,
 	OPT_REPORT,
-	OPT_PROBES,
-	OPT_BEST_EFFORT,
-	OPT_FULL_CMDLINE,
 	OPT_FUNCTIONS,
-	OPT_STACKS,
-	OPT_IDLE,
 	OPT_ATTACH,
 };
 
 #define LEVELS "trace counters"
 #define A_TIME "a time such as 5s, 500ms or 0"
+
+#define FLAG(member) HR_OPTION_FLAG(struct hr_run_options, member)
 
 const struct hr_option hr_run_option_table[] = {
     {"store", 'o', "STORE", "folder, or collectors: tcp://HOST[:PORT],...", NULL},
@@ -59,15 +56,16 @@ const struct hr_option hr_run_option_table[] = {
     {"summary", OPT_SUMMARY, "FILE", "also write the summary to FILE, as JSON", NULL},
     {"report", OPT_REPORT, "FILE", "also write a page with pictures (`headrace report`) to FILE",
      NULL},
-    {"probes", OPT_PROBES, NULL, "record by BPF what the preload library cannot see (needs root)",
+    {"probes", FLAG(probes), NULL, "record by BPF what the preload library cannot see (needs root)",
      NULL},
     {"functions", OPT_FUNCTIONS, "[=GLOBS]",
      "record your own Python functions: all, or those that match", HR_VALUES_OTHER},
-    {"stacks", OPT_STACKS, NULL, "record the lines of Python code in which long fetches are", NULL},
-    {"best-effort", OPT_BEST_EFFORT, NULL, "run CMD even if it cannot be recorded", NULL},
-    {"idle", OPT_IDLE, NULL, "record nothing until CMD calls headrace.record()", NULL},
+    {"stacks", FLAG(stacks), NULL, "record the lines of Python code in which long fetches are",
+     NULL},
+    {"best-effort", FLAG(best_effort), NULL, "run CMD even if it cannot be recorded", NULL},
+    {"idle", FLAG(idle), NULL, "record nothing until CMD calls headrace.record()", NULL},
     {"attach", OPT_ATTACH, NULL, "without CMD: how headrace.record() records its process", NULL},
-    {"full-cmdline", OPT_FULL_CMDLINE, NULL,
+    {"full-cmdline", FLAG(full_cmdline), NULL,
      "store all arguments of commands, not only program and script", NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -157,29 +155,14 @@ static int set_option(struct hr_run_options *o, int id, const char *value)
 	case OPT_REPORT:
 		o->report = value;
 		return value[0] != '\0' ? 0 : hr_option_wrong("report", "a file", value);
-	case OPT_PROBES:
-		o->probes = true;
-		return 0;
 	case OPT_FUNCTIONS:
 		o->functions = value != NULL ? value : "*";
 		return o->functions[0] != '\0'
 			   ? 0
 			   : hr_option_wrong("functions", "names such as train.*", value);
-	case OPT_STACKS:
-		o->stacks = true;
-		return 0;
-	case OPT_IDLE:
-		o->idle = true;
-		return 0;
-	case OPT_ATTACH:
+	default:
 		o->attach = true;
 		o->linger_ns = 0;
-		return 0;
-	case OPT_FULL_CMDLINE:
-		o->full_cmdline = true;
-		return 0;
-	default:
-		o->best_effort = true;
 		return 0;
 	}
 }
@@ -217,7 +200,10 @@ int hr_run_options_parse(int argc, char **argv, struct hr_run_options *ret)
 			hr_command_help("run");
 			return 1;
 		}
-		r = id == HR_OPTION_BAD ? -1 : set_option(ret, id, options.value);
+		if (id == HR_OPTION_BAD)
+			r = -1;
+		else if (!hr_option_store(ret, id, options.value))
+			r = set_option(ret, id, options.value);
 	}
 	ret->command = argv + options.next;
 	return r == 0 ? check_together(ret) : r;

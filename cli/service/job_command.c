@@ -19,58 +19,15 @@
 #include "proto/abi.h"
 
 enum {
-	OPT_JOB = 256,
-	OPT_UID,
+	OPT_UID = 256,
 	OPT_ATTEMPT,
-	OPT_SCHEDULER,
-	OPT_NAME,
-	OPT_PARTITION,
 	OPT_LEVEL,
 	OPT_PROBES,
-	OPT_CGROUP,
-	OPT_RANKS,
-	OPT_LOCAL_RANKS,
 	OPT_EXPECTED,
 	OPT_NODES,
-	OPT_STATE,
 	OPT_LINGER,
 	OPT_DRAIN,
 	OPT_WAIT,
-	OPT_SOCKET
-};
-
-const struct hr_option hr_job_option_table[] = {
-    {"job", OPT_JOB, "ID", "job id (default: from the scheduler's variables)", HR_VALUES_OTHER},
-    {"uid", OPT_UID, "UID", "owner of the job (default: $SLURM_JOB_UID)", HR_VALUES_OTHER},
-    {"attempt", OPT_ATTEMPT, "N", "requeue count (default for begin: Slurm's; for end: the latest)",
-     HR_VALUES_OTHER},
-    {"scheduler-id", OPT_SCHEDULER, "ID",
-     "begin: the job's $SLURM_JOB_ID, if it differs from the job id", HR_VALUES_OTHER},
-    {"name", OPT_NAME, "NAME", "begin: name to show (default: $SLURM_JOB_NAME)", HR_VALUES_OTHER},
-    {"partition", OPT_PARTITION, "NAME",
-     "begin: the scheduler's partition (default: $SLURM_JOB_PARTITION)", HR_VALUES_OTHER},
-    {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace (default: $SPANK_HEADRACE_LEVEL)",
-     "counters trace"},
-    {"probes", OPT_PROBES, "WORD", "begin: on or off (default: as configured)", "on off"},
-    {"cgroup", OPT_CGROUP, "PATH", "begin: cgroup (version 2) of the job, for probes", NULL},
-    {"ranks", OPT_RANKS, "LIST", "begin: record only these ranks, for example 0-47,64",
-     HR_VALUES_OTHER},
-    {"local-ranks", OPT_LOCAL_RANKS, "LIST", "begin: record only these local ranks of each node",
-     HR_VALUES_OTHER},
-    {"ranks-expected", OPT_EXPECTED, "N", "begin: number of ranks", HR_VALUES_OTHER},
-    {"nodes", OPT_NODES, "N", "begin: number of nodes (default: $SLURM_JOB_NUM_NODES)",
-     HR_VALUES_OTHER},
-    {"state", OPT_STATE, "STATE",
-     "end: ended, failed or killed (default: from $SLURM_JOB_EXIT_CODE)", "ended failed killed"},
-    {"linger", OPT_LINGER, "TIME", "end: wait at most TIME for the job's processes (default: 0)",
-     HR_VALUES_OTHER},
-    {"drain", OPT_DRAIN, "TIME", "end: wait at most TIME for the collector (default: 0)",
-     HR_VALUES_OTHER},
-    {"wait", OPT_WAIT, "TIME", "give up if headraced does not answer within TIME (default: never)",
-     HR_VALUES_OTHER},
-    {"socket", OPT_SOCKET, "PATH", "control socket (default: /run/headrace/control.sock)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
 };
 
 struct request {
@@ -79,6 +36,42 @@ struct request {
 	uint64_t uid, attempt, expected, nodes, linger_ns, drain_ns, wait_ns;
 	bool has_uid, has_attempt;
 	int level, probes; /* -1: the default of the node service */
+};
+
+#define TEXT(member) HR_OPTION_TEXT(struct request, member)
+
+const struct hr_option hr_job_option_table[] = {
+    {"job", TEXT(job), "ID", "job id (default: from the scheduler's variables)", HR_VALUES_OTHER},
+    {"uid", OPT_UID, "UID", "owner of the job (default: $SLURM_JOB_UID)", HR_VALUES_OTHER},
+    {"attempt", OPT_ATTEMPT, "N", "requeue count (default for begin: Slurm's; for end: the latest)",
+     HR_VALUES_OTHER},
+    {"scheduler-id", TEXT(scheduler), "ID",
+     "begin: the job's $SLURM_JOB_ID, if it differs from the job id", HR_VALUES_OTHER},
+    {"name", TEXT(name), "NAME", "begin: name to show (default: $SLURM_JOB_NAME)", HR_VALUES_OTHER},
+    {"partition", TEXT(partition), "NAME",
+     "begin: the scheduler's partition (default: $SLURM_JOB_PARTITION)", HR_VALUES_OTHER},
+    {"level", OPT_LEVEL, "LEVEL", "begin: counters or trace (default: $SPANK_HEADRACE_LEVEL)",
+     "counters trace"},
+    {"probes", OPT_PROBES, "WORD", "begin: on or off (default: as configured)", "on off"},
+    {"cgroup", TEXT(cgroup), "PATH", "begin: cgroup (version 2) of the job, for probes", NULL},
+    {"ranks", TEXT(ranks), "LIST", "begin: record only these ranks, for example 0-47,64",
+     HR_VALUES_OTHER},
+    {"local-ranks", TEXT(local_ranks), "LIST", "begin: record only these local ranks of each node",
+     HR_VALUES_OTHER},
+    {"ranks-expected", OPT_EXPECTED, "N", "begin: number of ranks", HR_VALUES_OTHER},
+    {"nodes", OPT_NODES, "N", "begin: number of nodes (default: $SLURM_JOB_NUM_NODES)",
+     HR_VALUES_OTHER},
+    {"state", TEXT(state), "STATE",
+     "end: ended, failed or killed (default: from $SLURM_JOB_EXIT_CODE)", "ended failed killed"},
+    {"linger", OPT_LINGER, "TIME", "end: wait at most TIME for the job's processes (default: 0)",
+     HR_VALUES_OTHER},
+    {"drain", OPT_DRAIN, "TIME", "end: wait at most TIME for the collector (default: 0)",
+     HR_VALUES_OTHER},
+    {"wait", OPT_WAIT, "TIME", "give up if headraced does not answer within TIME (default: never)",
+     HR_VALUES_OTHER},
+    {"socket", TEXT(socket), "PATH", "control socket (default: /run/headrace/control.sock)", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
 };
 
 #define A_TIME "a time such as 30s"
@@ -91,24 +84,12 @@ static int set_number(const char *name, const char *value, uint64_t most, uint64
 static int job_command_set_option(struct request *q, int id, const char *value)
 {
 	switch (id) {
-	case OPT_JOB:
-		q->job = value;
-		return 0;
 	case OPT_UID:
 		q->has_uid = true;
 		return set_number("uid", value, UINT32_MAX - 1, &q->uid);
 	case OPT_ATTEMPT:
 		q->has_attempt = true;
 		return set_number("attempt", value, UINT32_MAX, &q->attempt);
-	case OPT_SCHEDULER:
-		q->scheduler = value;
-		return 0;
-	case OPT_NAME:
-		q->name = value;
-		return 0;
-	case OPT_PARTITION:
-		q->partition = value;
-		return 0;
 	case OPT_LEVEL:
 		q->level = hr_level_parse(value);
 		return q->level >= 0 ? 0 : hr_option_wrong("level", "counters or trace", value);
@@ -117,31 +98,16 @@ static int job_command_set_option(struct request *q, int id, const char *value)
 		return q->probes || strcmp(value, "off") == 0
 			   ? 0
 			   : hr_option_wrong("probes", "on or off", value);
-	case OPT_CGROUP:
-		q->cgroup = value;
-		return 0;
-	case OPT_RANKS:
-		q->ranks = value;
-		return 0;
-	case OPT_LOCAL_RANKS:
-		q->local_ranks = value;
-		return 0;
 	case OPT_EXPECTED:
 		return set_number("ranks-expected", value, UINT32_MAX, &q->expected);
 	case OPT_NODES:
 		return set_number("nodes", value, UINT32_MAX, &q->nodes);
-	case OPT_STATE:
-		q->state = value;
-		return 0;
 	case OPT_LINGER:
 		return hr_option_time("linger", A_TIME, value, &q->linger_ns);
 	case OPT_DRAIN:
 		return hr_option_time("drain", A_TIME, value, &q->drain_ns);
-	case OPT_WAIT:
-		return hr_option_time("wait", A_TIME, value, &q->wait_ns);
 	default:
-		q->socket = value;
-		return 0;
+		return hr_option_time("wait", A_TIME, value, &q->wait_ns);
 	}
 }
 
@@ -286,7 +252,8 @@ int hr_job_main(int argc, char **argv)
 	while ((id = hr_option_next(&o)) >= 0) {
 		if (id == 'h')
 			return hr_command_help("job");
-		if (job_command_set_option(&q, id, o.value) < 0)
+		if (!hr_option_store(&q, id, o.value) &&
+		    job_command_set_option(&q, id, o.value) < 0)
 			return HR_EXIT_USAGE;
 	}
 	if (id == HR_OPTION_BAD)

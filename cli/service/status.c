@@ -24,12 +24,16 @@
 #define JOBS_MAX 4096u
 
 enum { STATUS_OK, STATUS_DEGRADED, STATUS_DOWN };
-enum { OPT_SOCKET = 256 };
+
+struct status_request {
+	const char *socket, *collector; /* NULL: the service and the runs of this node */
+	bool json, watch;
+};
 
 const struct hr_option hr_status_option_table[] = {
     HR_OPTIONS_FORMAT("text json"),
     {"watch", 'w', NULL, "repeat every second until Ctrl-C", NULL},
-    {"socket", OPT_SOCKET, "PATH", "control socket of a service; your own runs are not shown",
+    {"socket", HR_OPTION_TEXT(struct status_request, socket), "PATH", "control socket of a service; your own runs are not shown",
      NULL},
     {"help", 'h', NULL, "print this text", NULL},
     {NULL, 0, NULL, NULL, NULL},
@@ -378,49 +382,48 @@ static int status_print(const char *socket, bool alone, bool json, bool again)
 	return verdict;
 }
 
+static int take_argument(void *self, int id, const char *value)
+{
+	struct status_request *q = self;
+
+	if (id == HR_OPTION_FORMAT) {
+		q->json = hr_option_is_json(value);
+	} else if (id == 'w') {
+		q->watch = true;
+	} else if (q->collector != NULL || !hr_address_meant(value)) {
+		hr_report("unexpected argument: '%s'" HR_HINT
+			  "`headrace query` answers questions about jobs",
+			  value);
+		return -1;
+	} else {
+		q->collector = value;
+	}
+	return 0;
+}
+
 int hr_status_main(int argc, char **argv)
 {
-	struct hr_options o = {
-	    .table = hr_status_option_table, .argc = argc, .argv = argv, .next = 1};
-	const char *socket = NULL, *collector = NULL;
-	bool json = false, watch = false, alone;
-	int id, verdict;
+	struct status_request q = {0};
+	const char *socket;
+	bool alone;
+	int verdict;
 
-	while (o.next < argc) {
-		id = hr_option_next(&o);
-		if (id == HR_OPTION_BAD)
-			return HR_EXIT_USAGE;
-		if (id == 'h')
-			return hr_command_help("status");
-		if (id == HR_OPTION_FORMAT)
-			json = hr_option_is_json(o.value);
-		watch = watch || id == 'w';
-		if (id == OPT_SOCKET)
-			socket = o.value;
-		if (id != HR_OPTION_END || o.next == argc)
-			continue;
-		if (collector != NULL || !hr_address_meant(argv[o.next])) {
-			hr_report("unexpected argument: '%s'" HR_HINT
-				  "`headrace query` answers questions about jobs",
-				  argv[o.next]);
-			return HR_EXIT_USAGE;
-		}
-		collector = argv[o.next++];
-	}
-	if (collector != NULL)
+	if (!hr_arguments(argc, argv, hr_status_option_table, take_argument, &q, &verdict))
+		return verdict;
+	if (q.collector != NULL)
 		return hr_fleet_run(&(struct hr_fleet_command){
-		    .collector = collector,
+		    .collector = q.collector,
 		    .every_ns = UINT64_C(1000000000),
-		    .count = watch ? 0 : 1,
-		    .json = json,
+		    .count = q.watch ? 0 : 1,
+		    .json = q.json,
 		    .status = true,
 		});
-	alone = socket != NULL;
-	socket = hr_service_socket(socket);
-	verdict = status_print(socket, alone, json, false);
-	while (watch && verdict != STATUS_DOWN) {
+	alone = q.socket != NULL;
+	socket = hr_service_socket(q.socket);
+	verdict = status_print(socket, alone, q.json, false);
+	while (q.watch && verdict != STATUS_DOWN) {
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-		verdict = status_print(socket, alone, json, true);
+		verdict = status_print(socket, alone, q.json, true);
 	}
 	return verdict;
 }

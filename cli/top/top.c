@@ -31,28 +31,10 @@
 /* `headrace top` ends if headraced has not answered for this time */
 #define RETRY_NS (10 * SECOND_NS)
 
-enum { OPT_SOCKET = 256, OPT_WEB, OPT_ALL_COLUMNS };
-
 #define VIEWS	    "rank worker process file mount class op"
 #define SORTS	    "time bytes ops latency"
 #define ORDER(name) " " #name
 #define FLEET_SORTS (HR_FLEET_ORDERS(ORDER) + 1) /* of a collector */
-
-const struct hr_option hr_top_option_table[] = {
-    {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
-    {"sort", 's', "KEY", "time, bytes, ops, latency; COLLECTOR: metadata, waiting, stuck",
-     SORTS " metadata waiting stuck"},
-    {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
-    {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
-    {"all-columns", OPT_ALL_COLUMNS, NULL,
-     "on a wide terminal, also show values since the start of the job", NULL},
-    HR_OPTIONS_FORMAT("text json"),
-    {"web", OPT_WEB, NULL, "show a page with pictures in a browser of this machine", NULL},
-    {"socket", OPT_SOCKET, "PATH",
-     "search only this control socket (default: service and own runs)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
-};
 
 enum output { NONE, SCREEN, LINES, JSON };
 
@@ -78,6 +60,25 @@ struct top {
 	int signals; /* signalfd of the screen; -1: none */
 	bool over;
 	int status, signal;
+};
+
+#define TEXT(member) HR_OPTION_TEXT(struct top, member)
+#define FLAG(member) HR_OPTION_FLAG(struct top, member)
+
+const struct hr_option hr_top_option_table[] = {
+    {"by", 'b', "WHAT", "a row per rank, worker, process, file, mount, class or op", VIEWS},
+    {"sort", 's', "KEY", "time, bytes, ops, latency; COLLECTOR: metadata, waiting, stuck",
+     SORTS " metadata waiting stuck"},
+    {"interval", 'i', "TIME", "time between updates: 100ms to 30s (default: 1s)", HR_VALUES_OTHER},
+    {"count", 'n', "N", "end after N updates", HR_VALUES_OTHER},
+    {"all-columns", FLAG(display.all_columns), NULL,
+     "on a wide terminal, also show values since the start of the job", NULL},
+    HR_OPTIONS_FORMAT("text json"),
+    {"web", FLAG(web), NULL, "show a page with pictures in a browser of this machine", NULL},
+    {"socket", TEXT(socket), "PATH",
+     "search only this control socket (default: service and own runs)", NULL},
+    {"help", 'h', NULL, "print this text", NULL},
+    {NULL, 0, NULL, NULL, NULL},
 };
 
 static uint64_t now_ns(void)
@@ -373,15 +374,6 @@ static int take_argument(void *self, int id, const char *value)
 		break;
 	case HR_OPTION_FORMAT:
 		t->json = hr_option_is_json(value);
-		break;
-	case OPT_WEB:
-		t->web = true;
-		break;
-	case OPT_ALL_COLUMNS:
-		t->display.all_columns = true;
-		break;
-	case OPT_SOCKET:
-		t->socket = value;
 		break;
 	default: /* an operand */
 		if (t->job) {
