@@ -60,6 +60,14 @@ typedef int hr_argument(void *self, int id, const char *value);
 bool hr_arguments(int argc, char **argv, const struct hr_option *table, hr_argument *take,
 		  void *self, int *ret_status);
 
+/* Prints the operands that begin with the last word: COMMAND [WORD...] CURRENT (complete/). */
+void hr_complete(int argc, char **argv);
+
+/* Print the completion script of a shell, which calls `headrace --complete` for operands. */
+void hr_completions_bash(void);
+void hr_completions_zsh(void);
+void hr_completions_fish(void);
+
 /* Prints the man page ("man"), or completions ("bash", "zsh", "fish"). False for other texts. */
 bool hr_manual_print(const char *form);
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/completions.h"
-
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

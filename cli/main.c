@@ -6,7 +6,6 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/complete/complete.h"
 #include "cli/query/query.h"
 #include "query/named.h"
 #include "store/store.h"

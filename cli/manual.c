@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/completions.h"
 #include "common/config.h"
 
 static void put_option_roff(const struct hr_option *option)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/screen_text.h"
+#include "cli/screen.h"
 
 #include <langinfo.h>
 #include <locale.h>

@@ -3,8 +3,6 @@
  * headrace --complete COMMAND [WORD...] CURRENT: prints the operands that begin with CURRENT, one
  * per line. The completion scripts call it, so it prints no errors and ends within milliseconds.
  */
-#include "cli/complete/complete.h"
-
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/fleet/fleet.h"
-#include "cli/screen_text.h"
+#include "cli/screen.h"
 #include "cli/sheet.h"
 #include "common/text.h"
 

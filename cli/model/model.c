@@ -3,12 +3,15 @@
 #include "cli/model/model.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/stores.h"
+#include "common/array.h"
 #include "common/near.h"
 #include "common/outfile.h"
 #include "common/text.h"
@@ -16,6 +19,9 @@
 #include "query/ask.h"
 
 enum { OPT_SPACE = 256, OPT_CORES, OPT_TO };
+
+#define FILE_BYTES_MOST (UINT64_C(1) << 30)
+#define READ_BYTES	65536u
 
 #define SPACES	"default negative no-logs"
 #define TARGETS "extrap-text extrap-jsonl"
@@ -210,6 +216,60 @@ static int answer_run(const struct model_arguments *r, const struct hr_model_inp
 	return status;
 }
 
+/* ---- input ------------------------------------------------------------------------------------ */
+
+struct bytes {
+	char *data;
+	size_t n, room;
+};
+
+/* Reads a file to its end. Returns 0 or -errno; -EFBIG: it is too large. */
+static int file_load(const char *path, struct bytes *to)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (got > 0 && r == 0) {
+		if (!hr_array_fit(to->data, to->n + READ_BYTES, to->room)) {
+			r = -ENOMEM;
+			break;
+		}
+		got = read(fd, to->data + to->n, READ_BYTES);
+		if (got > 0)
+			to->n += (size_t)got;
+		else if (got < 0 && errno == EINTR)
+			got = 1;
+		else if (got < 0)
+			r = -errno;
+		if (to->n > FILE_BYTES_MOST)
+			r = -EFBIG;
+	}
+	close(fd);
+	return r;
+}
+
+static int file_read(const char *path, struct hr_measurements *to)
+{
+	struct bytes bytes = {0};
+	char *error = NULL;
+	int r = file_load(path, &bytes);
+
+	if (r == 0)
+		r = hr_extrap_read(bytes.data, bytes.n, to, &error);
+	free(bytes.data);
+	if (r < 0)
+		hr_report("cannot read %s: %s%s", hr_near_quoted(path).s,
+			  error != NULL ? error : strerrordesc_np(-r),
+			  r == -EBADMSG ? HR_HINT
+			      "headrace model reads Extra-P's text format and JSON lines"
+					: "");
+	free(error);
+	return r < 0 ? -1 : 0;
+}
+
 /* Reads files of Extra-P, or stores. Returns an exit status. */
 static int input_read(const struct model_arguments *r, struct hr_model_input *to)
 {
@@ -226,9 +286,11 @@ static int input_read(const struct model_arguments *r, struct hr_model_input *to
 	}
 	if (stores == r->n_files)
 		return hr_model_stores_read(r->files, r->n_files, r->model.over, to);
+	for (size_t i = 0; stores == 0 && i < r->n_files; i++)
+		if (file_read(r->files[i], &to->measurements) < 0)
+			return EXIT_FAILURE;
 	if (stores == 0)
-		return hr_model_input_read(r->files, r->n_files, to) == 0 ? EXIT_SUCCESS
-									  : EXIT_FAILURE;
+		return EXIT_SUCCESS;
 	hr_report("files of measurements and stores cannot be modelled together" HR_HINT
 		  "`headrace model STORE... --to extrap-jsonl -o FILE` writes the measurements of "
 		  "stores as a file");
@@ -250,7 +312,7 @@ int hr_model_main(int argc, char **argv)
 			status = r.to != NULL ? export_run(&r, &input.measurements)
 					      : answer_run(&r, &input);
 	}
-	hr_model_input_done(&input);
+	hr_measurements_done(&input.measurements);
 	free(r.files);
 	return status;
 }

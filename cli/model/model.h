@@ -59,9 +59,6 @@ struct hr_model_answers {
 	char *short_reason;  /* why the first of them has no model; NULL: none */
 };
 
-/* Reads files of Extra-P. Returns 0, or -1 after a report. */
-int hr_model_input_read(const char *const *files, size_t n, struct hr_model_input *to);
-
 enum hr_model_operand {
 	HR_MODEL_FILE,	 /* measurements */
 	HR_MODEL_STORE,	 /* stores, or a collector */
@@ -75,7 +72,6 @@ enum hr_model_operand hr_model_operand(const char *operand);
  */
 int hr_model_stores_read(const char *const *operands, size_t n, const char *over,
 			 struct hr_model_input *to);
-void hr_model_input_done(struct hr_model_input *input);
 
 /* Whether the request selects a series. */
 bool hr_model_selects(const struct hr_model_request *r, const struct hr_series *s);

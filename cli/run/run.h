@@ -189,10 +189,4 @@ struct hr_run_state {
 /* Call it when CMD has ended: ends the recording, reports problems, and prints the summary. */
 void hr_run_finish(struct hr_run_state *run);
 
-/*
- * For --attach: prints how programs attach, and waits until standard input has a byte or ends, the
- * parent process ends, or a signal arrives.
- */
-int hr_run_attach(struct hr_run_state *run);
-
 #endif

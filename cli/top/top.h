@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/screen_text.h"
+#include "cli/screen.h"
 #include "daemon/control/control.h"
 #include "proto/live.pb-c.h"
 

@@ -8,7 +8,7 @@
 #include "cli/sheet.h"
 #include "common/live_rows.h"
 #include "cli/top/top.h"
-#include "cli/screen_text.h"
+#include "cli/screen.h"
 #include "common/ops.h"
 #include "common/text.h"
 
