@@ -77,6 +77,13 @@ enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2, HR_OPTION_JSON = 'j', HR_OPTION_F
 		"json", HR_OPTION_JSON, NULL, "the same as --format json", NULL                    \
 	}
 
+/* The last rows of a table. */
+#define HR_OPTIONS_END                                                                             \
+	{"help", 'h', NULL, "print this text", NULL},                                              \
+	{                                                                                          \
+		NULL, 0, NULL, NULL, NULL                                                          \
+	}
+
 /*
  * The id of an option that only sets a member of a struct: a text to its argument, or a bool to
  * true. hr_option_store does this.

@@ -7,20 +7,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/array.h"
+
 void hr_screen_text_put(struct hr_screen_text *t, const char *bytes, size_t n)
 {
 	if (n == 0)
 		return;
-	if (t->bytes + n > t->room) {
-		size_t more = (t->bytes + n) * 2 + 1024;
-		char *s = realloc(t->s, more);
-
-		if (!s) {
-			t->failed = true;
-			return;
-		}
-		t->s = s;
-		t->room = more;
+	if (!hr_array_fit(t->s, t->bytes + n, t->room)) {
+		t->failed = true;
+		return;
 	}
 	memcpy(t->s + t->bytes, bytes, n);
 	t->bytes += n;

@@ -23,8 +23,7 @@ const struct hr_option hr_compare_option_table[] = {
      HR_VALUES_OTHER},
     HR_OPTIONS_FORMAT("text json markdown junit"),
     {"output", 'o', "FILE", "write the answer to FILE (default: standard output)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 #define GATES 32u

@@ -51,8 +51,7 @@ static const char *const health_names[] = {"ok", "warn", "fail"};
 
 const struct hr_option hr_doctor_option_table[] = {
     HR_OPTIONS_FORMAT("text json"),
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, const char *format,

@@ -13,7 +13,6 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/export/export.h"
-#include "cli/export/folder.h"
 #include "cli/query/query.h"
 #include "common/array.h"
 #include "common/text.h"
@@ -58,8 +57,7 @@ const struct hr_option hr_export_option_table[] = {
      "0)",
      HR_VALUES_OTHER},
     {"by", OPT_BY, "rank", "write one file for each rank", "rank"},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 /* Adds an option as a word. The export checks its value (hr_export_parse). Returns 0 or -1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/export/folder.h"
+#include "cli/export/export.h"
 
 #include <dirent.h>
 #include <errno.h>

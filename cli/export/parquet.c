@@ -11,7 +11,6 @@
 
 #include "cli/cli.h"
 #include "cli/export/export.h"
-#include "cli/export/folder.h"
 #include "common/text.h"
 
 static const struct parquet_table {

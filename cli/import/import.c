@@ -47,8 +47,7 @@ const struct hr_option hr_import_option_table[] = {
      HR_VALUES_OTHER},
     {"threads", OPT_THREADS, "N", "number of files to read at a time (default: number of CPUs)",
      HR_VALUES_OTHER},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static atomic_bool stopped;

@@ -26,8 +26,7 @@
 
 const struct hr_option hr_ls_option_table[] = {
     HR_OPTIONS_FORMAT("text json"),
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 /*

@@ -58,8 +58,7 @@ const struct hr_option hr_model_option_table[] = {
      TARGETS},
     {"page", TEXT(page), "FILE", "also write an HTML page with a picture of each model", NULL},
     {"output", 'o', "FILE", "with --to: the file to write (default: standard output)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static int argument_take(void *self, int id, const char *value)

@@ -101,7 +101,7 @@ static int put_data(const struct hr_model_answers *a, FILE *out)
 
 int hr_model_page(const struct hr_model_answers *a, FILE *out)
 {
-	char *data = NULL, *head = NULL, point[64];
+	char *data = NULL, *head = NULL;
 	const struct hr_model_answer *first = &a->list[0];
 	size_t bytes;
 	FILE *to = open_memstream(&data, &bytes);
@@ -116,8 +116,7 @@ int hr_model_page(const struct hr_model_answers *a, FILE *out)
 	if (to != NULL) {
 		fputs("<h1>How measurements grow with ", to);
 		hr_report_page_html(to, first->names[0]);
-		snprintf(point, sizeof(point), ", and what they are at %g ", first->at[0]);
-		fputs(point, to);
+		fprintf(to, ", and what they are at %g ", first->at[0]);
 		hr_report_page_html(to, first->names[0]);
 		fputs("</h1>", to);
 		if (fclose(to) != 0)

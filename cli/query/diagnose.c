@@ -36,8 +36,7 @@ const struct hr_option hr_diagnose_option_table[] = {
      HR_VALUES_OTHER},
     {"top", OPT_TOP, "N", "at most N causes of each job (default: 5)", HR_VALUES_OTHER},
     HR_OPTIONS_FORMAT("text json csv"),
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 const struct hr_option hr_what_if_option_table[] = {
@@ -45,8 +44,7 @@ const struct hr_option hr_what_if_option_table[] = {
      NULL},
     {"job", TEXT(request.job), "JOB", "only this job", HR_VALUES_OTHER},
     HR_OPTIONS_FORMAT("text json csv"),
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 /* `headrace what-if` takes settings, as NAME=VALUE. The setting `persistent` needs no value. */

@@ -141,6 +141,13 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---- */
 
+int hr_query_report_output(const struct hr_query_request *r, int err)
+{
+	hr_report("cannot write the answer to %s: %s",
+		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
+	return HR_ASK_FAILED;
+}
+
 /* Opens the output. Returns NULL after it has reported a failure. */
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)
@@ -150,9 +157,7 @@ static FILE *open_output(const struct hr_query_request *r, const struct hr_outfi
 				       : hr_progress_stdout(progress);
 
 	if (to == NULL)
-		hr_report("cannot write the answer to %s: %s",
-			  r->output != NULL ? r->output : "standard output",
-			  strerrordesc_np(errno));
+		hr_query_report_output(r, -errno);
 	return to;
 }
 
@@ -177,11 +182,7 @@ static int query_answer(struct hr_asking *s, const struct hr_query_request *r,
 		err = hr_outfile_end(file, status == HR_ASK_ANSWERED);
 	else if (r->output != NULL)
 		hr_outfile_end(file, false);
-	if (err == 0)
-		return status;
-	hr_report("cannot write the answer to %s: %s",
-		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
-	return HR_ASK_FAILED;
+	return err == 0 ? status : hr_query_report_output(r, err);
 }
 
 static int run_watched(struct hr_ask *a, const struct hr_query_request *r, struct watcher *w)
@@ -253,10 +254,8 @@ static int plan_output(const struct hr_query_request *r, struct hr_outfile *file
 {
 	int err = r->output != NULL ? hr_outfile_init(file, r->output) : 0;
 
-	if (err < 0) {
-		hr_report("cannot write the answer to %s: %s", r->output, strerrordesc_np(-err));
-		return HR_ASK_FAILED;
-	}
+	if (err < 0)
+		return hr_query_report_output(r, err);
 	if (r->output != NULL && r->format == HR_FORMAT_PARQUET && file->partial == NULL) {
 		hr_report("cannot write Parquet to %s: it is not a regular file", r->output);
 		return HR_EXIT_USAGE;

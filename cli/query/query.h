@@ -93,6 +93,9 @@ int hr_query_answer(struct hr_query_request *r);
  */
 extern int (*hr_query_recover)(const char *store, char **ret_note);
 
+/* Reports that the output cannot be written. `err`: -errno. Returns HR_ASK_FAILED. */
+int hr_query_report_output(const struct hr_query_request *r, int err);
+
 /*
  * Without a question (query_start.c). On a terminal, prints suggested commands for this store. Otherwise, reports that the question is
  * missing. `store` NULL: a collector. `typed`: the text for the store in the commands; "": the
@@ -129,8 +132,6 @@ static inline char *hr_rows_cell(const struct hr_answer_rows *rows, size_t row, 
 int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_words,
 		 const char *command, struct hr_answer_rows *ret);
 
-/* Takes `n` bytes of CSV (malloc'ed, with a NUL after them). Returns 0, -ENOMEM or -EINVAL. */
-int hr_rows_parse(char *csv, size_t n, struct hr_answer_rows *ret);
 void hr_rows_done(struct hr_answer_rows *rows); /* accepts a zeroed one */
 
 #endif

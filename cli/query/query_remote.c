@@ -350,10 +350,7 @@ static int close_out(struct remote *r)
 		err = -errno;
 	if (err == 0)
 		err = hr_outfile_end(r->file, r->status == HR_ASK_ANSWERED);
-	if (err == 0)
-		return r->status;
-	hr_report("cannot write the answer to %s: %s", r->request->output, strerrordesc_np(-err));
-	return HR_ASK_FAILED;
+	return err == 0 ? r->status : hr_query_report_output(r->request, err);
 }
 
 int hr_query_remote(const struct hr_query_request *request, const struct hr_outfile *file)
@@ -365,8 +362,7 @@ int hr_query_remote(const struct hr_query_request *request, const struct hr_outf
 	if (hr_collector_init(c, &request->collector) < 0) {
 		hr_report("%s", hr_collector_why(c));
 	} else if ((r.out = open_out(&r)) < 0) {
-		hr_report("cannot write the answer to %s: %s", request->output,
-			  strerrordesc_np(errno));
+		hr_query_report_output(request, -errno);
 	} else {
 		hr_progress_init(&r.progress, request->progress);
 		query_remote_begin(&r);

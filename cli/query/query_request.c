@@ -41,8 +41,7 @@ const struct hr_option hr_query_option_table[] = {
      HR_VALUES_OTHER},
     {"progress", FLAG(progress), NULL, "print progress even if standard error is not a terminal",
      NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static void each_topic(const struct hr_named *list, hr_topic *topic)

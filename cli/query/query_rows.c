@@ -35,7 +35,8 @@ static char *take_cell(char **at, bool *ret_last)
 	return was_quoted || *cell != '\0' ? cell : NULL;
 }
 
-int hr_rows_parse(char *csv, size_t n, struct hr_answer_rows *ret)
+/* Takes `n` bytes of CSV (malloc'ed, with a NUL after them). Returns 0, -ENOMEM or -EINVAL. */
+static int rows_parse(char *csv, size_t n, struct hr_answer_rows *ret)
 {
 	char *at = csv, *end = csv + n;
 	size_t n_cells = 0, column = 0;
@@ -86,7 +87,7 @@ static int read_rows(int answer, struct hr_answer_rows *ret)
 		return n < 0 ? -errno : -EIO;
 	}
 	csv[bytes] = '\0';
-	return hr_rows_parse(csv, (size_t)bytes, ret);
+	return rows_parse(csv, (size_t)bytes, ret);
 }
 
 int hr_rows_read(const struct hr_query_request *r, char *const *words, size_t n_words,

@@ -68,16 +68,14 @@ static struct contents look_into(const char *store)
 	const struct hr_stream *streams;
 	struct contents c = {0};
 	struct hr_catalog *catalog;
-	char *error = NULL;
 
-	if (hr_catalog_open(&store, 1, NULL, &catalog, &error) == 0) {
+	if (hr_catalog_open(&store, 1, NULL, &catalog, NULL) == 0) {
 		size_t n = hr_catalog_streams(catalog, &streams);
 
 		for (size_t i = 0; i < n; i++)
 			see_stream(&c, &streams[i]);
 		hr_catalog_free(catalog);
 	}
-	free(error);
 	return c;
 }
 

@@ -38,8 +38,7 @@ const struct hr_option hr_report_option_table[] = {
      NULL},
     {"port", OPT_PORT, "PORT", "the port of --serve (default: any)", HR_VALUES_OTHER},
     HR_OPTIONS_FORMAT("html json"),
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static int take_argument(void *self, int id, const char *value)

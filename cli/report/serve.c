@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/report/report_page.h"
+#include "common/array.h"
 #include "common/json_part.h"
 #include "net/http.h"
 
@@ -112,16 +113,9 @@ static void on_child_exit(uv_process_t *child, int64_t status, int signal)
 static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
 {
 	struct page_server *s = handle->data;
-	void *more;
 
 	(void)wanted;
-	if (s->room - s->n < READ_BYTES) {
-		more = realloc(s->text, 2 * s->room + READ_BYTES);
-		if (more != NULL) {
-			s->text = more;
-			s->room = 2 * s->room + READ_BYTES;
-		}
-	}
+	(void)hr_array_fit(s->text, s->n + READ_BYTES, s->room);
 	*ret = uv_buf_init(s->text + s->n, (unsigned)(s->room - s->n));
 }
 

@@ -43,14 +43,11 @@ bool hr_job_is_open(const char *store, const char *id, const char *node, const s
 	const struct hr_catalog_filter filter = {.job = id};
 	const struct hr_stream *streams;
 	struct hr_catalog *catalog;
-	char *error = NULL;
 	bool open = false;
 	size_t n;
 
-	if (hr_catalog_open(&store, 1, &filter, &catalog, &error) < 0) {
-		free(error);
+	if (hr_catalog_open(&store, 1, &filter, &catalog, NULL) < 0)
 		return false;
-	}
 	n = hr_catalog_streams(catalog, &streams);
 	for (size_t i = 0; i < n; i++)
 		open = open || (streams[i].live && !streams[i].ended &&

@@ -67,8 +67,7 @@ const struct hr_option hr_run_option_table[] = {
     {"attach", OPT_ATTACH, NULL, "without CMD: how headrace.record() records its process", NULL},
     {"full-cmdline", FLAG(full_cmdline), NULL,
      "store all arguments of commands, not only program and script", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static int add_to(const char **list, unsigned max, const char *value, const char *option)

@@ -70,8 +70,7 @@ const struct hr_option hr_job_option_table[] = {
     {"wait", OPT_WAIT, "TIME", "give up if headraced does not answer within TIME (default: never)",
      HR_VALUES_OTHER},
     {"socket", TEXT(socket), "PATH", "control socket (default: /run/headrace/control.sock)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 #define A_TIME "a time such as 30s"

@@ -24,8 +24,7 @@ const struct hr_option hr_level_option_table[] = {
      HR_VALUES_OTHER},
     {"socket", HR_OPTION_TEXT(struct level_request, socket), "PATH",
      "control socket (default: /run/headrace/control.sock)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static int set_level(const struct level_request *q)

@@ -33,10 +33,9 @@ struct status_request {
 const struct hr_option hr_status_option_table[] = {
     HR_OPTIONS_FORMAT("text json"),
     {"watch", 'w', NULL, "repeat every second until Ctrl-C", NULL},
-    {"socket", HR_OPTION_TEXT(struct status_request, socket), "PATH", "control socket of a service; your own runs are not shown",
-     NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    {"socket", HR_OPTION_TEXT(struct status_request, socket), "PATH",
+     "control socket of a service; your own runs are not shown", NULL},
+    HR_OPTIONS_END,
 };
 
 struct job_row {

@@ -232,6 +232,6 @@ void hr_cover_print(const struct hr_summary_cover *cover, const char *store, str
 		return;
 	print_text(cover, store, out);
 	if (fclose(out) == 0)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  coverage", "%s", text);
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  coverage", "%s", text);
 	free(text);
 }

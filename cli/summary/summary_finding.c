@@ -199,8 +199,8 @@ static void print_place(const struct hr_summary_finding *f, struct hr_sheet *she
 		hr_sheet_path(sheet, path, sizeof(path), f->object,
 			      hr_sheet_width(sheet) - HR_SUMMARY_INDENT);
 	}
-	hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  where", "%.*s%s%s", before,
-		     f->place, path, object != NULL ? object + strlen(f->object) : "");
+	hr__summary_say(sheet, HR_STYLE_PLAIN, "  where", "%.*s%s%s", before, f->place, path,
+			object != NULL ? object + strlen(f->object) : "");
 }
 
 void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet)
@@ -212,27 +212,25 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 	if (f->meaning == NULL)
 		return;
 	if (f->lost_ns == 0) {
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  loss", "%s: %s",
-			     f->meaning, f->evidence);
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  loss", "%s: %s", f->meaning, f->evidence);
 		return;
 	}
-	hr_sheet_say(sheet, HR_STYLE_BOLD, HR_SUMMARY_INDENT, "  loss",
-		     "%.0f %% of %s (%s of %s): %s",
-		     100.0 * (double)f->lost_ns / (double)f->wall_ns,
-		     s->ranks > 1 ? "the time of a rank on average" : "the training process's time",
-		     hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
+	hr__summary_say(sheet, HR_STYLE_BOLD, "  loss", "%.0f %% of %s (%s of %s): %s",
+			100.0 * (double)f->lost_ns / (double)f->wall_ns,
+			s->ranks > 1 ? "the time of a rank on average"
+				     : "the training process's time",
+			hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
 	if (f->place != NULL)
 		print_place(f, sheet);
 	if (f->evidence != NULL)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  shown", "%s",
-			     f->evidence);
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  shown", "%s", f->evidence);
 	if (f->action != NULL)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  do", "%s", f->action);
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  do", "%s", f->action);
 	if (f->gain_high_ns > 0)
-		hr_sheet_say(sheet, HR_STYLE_PLAIN, HR_SUMMARY_INDENT, "  saves", "%s to %s%s%s%s",
-			     least ? hr_text_duration(f->gain_low_ns).s : "up",
-			     hr_text_duration(f->gain_high_ns).s, f->gain_note != NULL ? " (" : "",
-			     f->gain_note != NULL ? f->gain_note : "",
-			     f->gain_note != NULL ? ")" : "");
+		hr__summary_say(
+		    sheet, HR_STYLE_PLAIN, "  saves", "%s to %s%s%s%s",
+		    least ? hr_text_duration(f->gain_low_ns).s : "up",
+		    hr_text_duration(f->gain_high_ns).s, f->gain_note != NULL ? " (" : "",
+		    f->gain_note != NULL ? f->gain_note : "", f->gain_note != NULL ? ")" : "");
 	hr_sheet_end(sheet);
 }

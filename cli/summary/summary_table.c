@@ -19,6 +19,14 @@ struct io_row {
 	uint64_t batch_bytes, batch_extent_bytes;
 };
 
+static struct io_row row_of(const struct hr_totals *t)
+{
+	return (struct io_row){.read_bytes = t->read_bytes,
+			       .written_bytes = t->written_bytes,
+			       .opens = t->opens,
+			       .io_ns = t->io_ns};
+}
+
 /* Returns whether the row has at least this share of the time or of the bytes of the job. */
 static bool is_worth(const struct hr_summary *s, const struct io_row *r, double share)
 {
@@ -128,12 +136,7 @@ static void print_special(const struct hr_summary *s, struct hr_sheet *sheet)
 {
 	struct io_row memory = {
 	    s->memory.read_bytes, s->memory.written_bytes, s->memory.opens, s->memory.io_ns, 0, 0};
-	struct io_row own = {s->runtime.read_bytes,
-			     s->runtime.written_bytes,
-			     s->runtime.opens,
-			     s->runtime.io_ns,
-			     0,
-			     0};
+	struct io_row own = row_of(&s->runtime);
 
 	if (s->memory.files > 0 && is_worth(s, &memory, PART_SHARE))
 		print_row(s, sheet, &memory, "in memory (%s file%s)",
@@ -201,7 +204,7 @@ static void print_straggler(const struct hr_summary *s, struct hr_sheet *sheet,
 {
 	const struct hr_totals *d = &g->most->data;
 	double others = (double)(g->all.io_ns - d->io_ns) / (double)(g->n - 1);
-	struct io_row r = {d->read_bytes, d->written_bytes, d->opens, d->io_ns, 0, 0};
+	struct io_row r = row_of(d);
 	char name[64];
 
 	if ((double)d->io_ns < 2 * others || d->io_ns * 20 < s->data.io_ns)
@@ -268,8 +271,7 @@ static void print_mapped(const struct hr_summary *s, struct hr_sheet *sheet)
 
 void hr__summary_print_table(const struct hr_summary *s, struct hr_sheet *sheet)
 {
-	struct io_row all = {
-	    s->data.read_bytes, s->data.written_bytes, s->data.opens, s->data.io_ns, 0, 0};
+	struct io_row all = row_of(&s->data);
 
 	if (s->processes > 0 && s->data.ops > 0) {
 		hr_sheet_end(sheet);

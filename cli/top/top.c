@@ -77,8 +77,7 @@ const struct hr_option hr_top_option_table[] = {
     {"web", FLAG(web), NULL, "show a page with pictures in a browser of this machine", NULL},
     {"socket", TEXT(socket), "PATH",
      "search only this control socket (default: service and own runs)", NULL},
-    {"help", 'h', NULL, "print this text", NULL},
-    {NULL, 0, NULL, NULL, NULL},
+    HR_OPTIONS_END,
 };
 
 static uint64_t now_ns(void)

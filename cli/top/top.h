@@ -127,8 +127,8 @@ struct hr_top_finding {
 	char action[1024];
 };
 
-/* Finds the largest loss in the store of the job. Returns 0, or -errno with empty texts. */
-int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret);
+/* Finds the largest loss in the store of the job. The texts are empty if it is not known. */
+void hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret);
 
 /* ---- showing ---- */
 struct hr_top_display {

@@ -24,7 +24,7 @@ static void set_texts(struct hr_top_finding *f, const struct hr_finding *found)
 	snprintf(f->action, sizeof(f->action), "%s", found->action != NULL ? found->action : "");
 }
 
-static int diagnose(struct hr_top_finding *f, const struct hr_catalog *catalog, uint32_t attempt)
+static void diagnose(struct hr_top_finding *f, const struct hr_catalog *catalog, uint32_t attempt)
 {
 	struct hr_scope scope = HR_SCOPE_ALL;
 	struct hr_findings all = {0};
@@ -33,7 +33,7 @@ static int diagnose(struct hr_top_finding *f, const struct hr_catalog *catalog, 
 	int r = hr_query_new_without_sql(catalog, &q);
 
 	if (r < 0)
-		return r;
+		return;
 	scope.from = -WINDOW_S;
 	r = hr_diagnosis_make(q, &scope, &d);
 	if (r == 0)
@@ -44,25 +44,17 @@ static int diagnose(struct hr_top_finding *f, const struct hr_catalog *catalog, 
 	hr_findings_done(&all);
 	hr_diagnosis_done(&d);
 	hr_query_free(q);
-	return r;
 }
 
-int hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret)
+void hr_top_finding_make(const struct hr_top_source *source, struct hr_top_finding *ret)
 {
 	struct hr_catalog_filter filter = {.job = source->job};
 	const char *store = source->store;
 	struct hr_catalog *catalog;
-	char *error = NULL;
-	int r;
 
 	ret->loss[0] = ret->action[0] = '\0';
-	if (store[0] == '\0')
-		return 0;
-	r = hr_catalog_open(&store, 1, &filter, &catalog, &error);
-	free(error);
-	if (r < 0)
-		return r;
-	r = diagnose(ret, catalog, source->attempt);
+	if (store[0] == '\0' || hr_catalog_open(&store, 1, &filter, &catalog, NULL) < 0)
+		return;
+	diagnose(ret, catalog, source->attempt);
 	hr_catalog_free(catalog);
-	return r;
 }
