@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/sheet.h"
+
 #define HELP_WIDTH  96
 #define MANY_TOPICS 20u
 
@@ -25,19 +27,10 @@ const struct hr_variable hr_variables[] = {
 
 static void print_wrapped(const char *text)
 {
-	size_t at = 0;
-
-	while (*text != '\0') {
-		size_t n = strcspn(text, " ");
-
-		if (at > 0 && at + 1 + n > HELP_WIDTH) {
-			putchar('\n');
-			at = 0;
-		}
-		at += (size_t)printf("%s%.*s", at > 0 ? " " : "", (int)n, text);
-		text += n + strspn(text + n, " ");
+	for (size_t n; *text != '\0'; text += n + (text[n] == ' ')) {
+		n = hr_sheet_words(text, HELP_WIDTH);
+		printf("%.*s\n", (int)n, text);
 	}
-	putchar('\n');
 }
 
 static void print_topic(const char *name, const char *about, size_t n)

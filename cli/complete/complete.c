@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/run/runs.h"
+#include "cli/service/runs.h"
 #include "cli/service/service_link.h"
 #include "cli/stores.h"
 #include "query/named.h"
@@ -110,12 +110,7 @@ static void take_job(void *arg, Headrace__Control *m)
 
 static void offer_service_jobs(void)
 {
-	int fd = -1;
-
-	if (hr_control_connect(hr_service_socket(NULL), &fd) < 0)
-		return;
-	hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, take_job, NULL, NULL);
-	close(fd);
+	hr_service_status(hr_service_socket(NULL), ANSWER_MS, take_job, NULL);
 }
 
 static void offer_query(char **words, int n)

@@ -207,20 +207,17 @@ void hr_check_wipeonfork(const struct hr_doctor *d, struct hr_check *c)
 void hr_check_statx(const struct hr_doctor *d, struct hr_check *c)
 {
 	struct statx stx;
+	bool works = statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stx) == 0;
 
 	(void)d;
-	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID, &stx) != 0)
-		hr_check_set(
-		    c, HR_HEALTH_WARN,
-		    "use Linux 5.8 or newer; on this kernel headrace finds mounts by device",
-		    "statx: %s", strerrordesc_np(errno));
-	else if ((stx.stx_mask & STATX_MNT_ID) == 0)
-		hr_check_set(
-		    c, HR_HEALTH_WARN,
-		    "use Linux 5.8 or newer; on this kernel headrace finds mounts by device",
-		    "statx returns no mount ids");
-	else
+	if (works && (stx.stx_mask & STATX_MNT_ID) != 0)
 		hr_check_set(c, HR_HEALTH_OK, NULL, "statx returns mount ids");
+	else
+		hr_check_set(
+		    c, HR_HEALTH_WARN,
+		    "use Linux 5.8 or newer; on this kernel headrace finds mounts by device",
+		    "%s%s", works ? "statx returns no mount ids" : "statx: ",
+		    works ? "" : strerrordesc_np(errno));
 }
 
 void hr_check_pidfd(const struct hr_doctor *d, struct hr_check *c)
@@ -396,23 +393,11 @@ static void doctor_service_take(void *arg, Headrace__Control *m)
 	s->jobs = m->node_status->jobs;
 }
 
-static int doctor_service_ask(const char *socket, struct service_answer *ret)
-{
-	int fd = -1, r = hr_control_connect_within(socket, ANSWER_MS, &fd);
-
-	if (r < 0)
-		return r;
-	r = hr_control_request(fd, ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, doctor_service_take,
-			       ret, NULL);
-	close(fd);
-	return r;
-}
-
 void hr_check_service(const struct hr_doctor *d, struct hr_check *c)
 {
 	const char *socket = hr_service_socket(NULL);
 	struct service_answer status = {.node = "?"};
-	int r = doctor_service_ask(socket, &status);
+	int r = hr_service_status(socket, ANSWER_MS, doctor_service_take, &status);
 
 	(void)d;
 	if (r == -ENOENT) {

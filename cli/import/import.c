@@ -112,36 +112,27 @@ static void problems_print(const struct hr_import_result *result)
 		hr_report("and %zu more problems", result->n_problems - PROBLEMS_SHOWN);
 }
 
-static void added_print(const struct hr_import_options *o, const struct hr_import_result *r,
-			uint64_t took_ns)
+static void result_print(const struct hr_import_options *o, const struct hr_import_result *r,
+			 uint64_t took_ns)
 {
 	char *store = hr_text_quote(o->store), *job = hr_text_quote(r->job);
 
 	for (size_t i = 0; i < r->n_clocks; i++)
 		hr_report("%s", r->clocks[i]);
-	hr_report("added to job %s in %s: %s file%s, %s regions; read %s in %s", r->job, o->store,
-		  hr_text_count(r->files).s, r->files == 1 ? "" : "s", hr_text_count(r->regions).s,
-		  hr_text_size(r->input_bytes).s, hr_text_duration(took_ns).s);
-	hr_report("next: headrace export %s --job %s --to perfetto", store ? store : o->store,
-		  job ? job : r->job);
-	free(store);
-	free(job);
-}
-
-static void totals_print(const struct hr_import_options *o, const struct hr_import_result *r,
-			 uint64_t took_ns)
-{
-	char *store = hr_text_quote(o->store), *job = hr_text_quote(r->job);
-
-	hr_report(
-	    "imported job %s into %s: %s file%s, %s operations, %s regions, %s of data moved; "
-	    "read %s in %s",
-	    r->job, o->store, hr_text_count(r->files).s, r->files == 1 ? "" : "s",
-	    hr_text_count(r->operations).s, hr_text_count(r->regions).s,
-	    hr_text_size(r->moved_bytes).s, hr_text_size(r->input_bytes).s,
-	    hr_text_duration(took_ns).s);
-	hr_report("next: headrace query %s --job %s jobs", store ? store : o->store,
-		  job ? job : r->job);
+	if (o->into)
+		hr_report("added to job %s in %s: %s file%s, %s regions; read %s in %s", r->job,
+			  o->store, hr_text_count(r->files).s, r->files == 1 ? "" : "s",
+			  hr_text_count(r->regions).s, hr_text_size(r->input_bytes).s,
+			  hr_text_duration(took_ns).s);
+	else
+		hr_report("imported job %s into %s: %s file%s, %s operations, %s regions, %s of "
+			  "data moved; read %s in %s",
+			  r->job, o->store, hr_text_count(r->files).s, r->files == 1 ? "" : "s",
+			  hr_text_count(r->operations).s, hr_text_count(r->regions).s,
+			  hr_text_size(r->moved_bytes).s, hr_text_size(r->input_bytes).s,
+			  hr_text_duration(took_ns).s);
+	hr_report("next: headrace %s %s --job %s %s", o->into ? "export" : "query",
+		  store ? store : o->store, job ? job : r->job, o->into ? "--to perfetto" : "jobs");
 	free(store);
 	free(job);
 }
@@ -174,10 +165,8 @@ static int run_import(const struct hr_import_options *o, const char *const *file
 	problems_print(&result);
 	if (r < 0)
 		failure_print(o, r, error);
-	else if (o->into)
-		added_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
 	else
-		totals_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
+		result_print(o, &result, hr_now_ns(CLOCK_MONOTONIC) - began_ns);
 	if (r == 0 && result.bad_files > 0) {
 		hr_report("more than half of %" PRIu64 " of the files could not be read",
 			  result.bad_files);

@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/run/runs.h"
+#include "cli/service/runs.h"
 #include "cli/stores.h"
 #include "cli/summary/summary_parts.h"
 #include "cli/table.h"

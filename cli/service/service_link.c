@@ -49,6 +49,18 @@ int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage
 	return r;
 }
 
+int hr_service_status(const char *socket, unsigned timeout_ms, hr_service_answer *answer, void *arg)
+{
+	int fd = -1, r = hr_control_connect_within(socket, timeout_ms, &fd);
+
+	if (r < 0)
+		return r == -EAGAIN ? -ETIMEDOUT : r;
+	r = hr_control_request(fd, (int)timeout_ms, HR_CONTROL(GET_STATUS), NULL, answer, arg,
+			       NULL);
+	close(fd);
+	return r;
+}
+
 int hr_service_request(const char *option, hr_control_kind kind, const ProtobufCMessage *body,
 		       hr_service_answer *answer, void *arg)
 {

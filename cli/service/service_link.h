@@ -28,6 +28,13 @@ int hr_service_request(const char *option, hr_control_kind kind, const ProtobufC
 int hr_service_request_over(int fd, hr_control_kind kind, const ProtobufCMessage *body,
 			    hr_service_answer *answer, void *arg);
 
+/*
+ * Asks the headraced at `socket` for its jobs, and waits at most timeout_ms for the connection and
+ * for each answer. Returns 0 or -errno: -ETIMEDOUT, if it does not answer.
+ */
+int hr_service_status(const char *socket, unsigned timeout_ms, hr_service_answer *answer,
+		      void *arg);
+
 /* Returns whether r, a result of hr_control_connect, means that no service runs. */
 bool hr_service_is_absent(int r);
 

@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/fleet/fleet.h"
 #include "cli/table.h"
-#include "cli/run/runs.h"
+#include "cli/service/runs.h"
 #include "cli/service/service_link.h"
 #include "common/array.h"
 #include "common/level.h"

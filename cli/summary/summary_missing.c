@@ -140,15 +140,11 @@ static void print_killed(const struct hr_summary *s, struct hr_sheet *sheet)
 			n += (size_t)snprintf(pids + n, sizeof(pids) - n, "pid %d",
 					      killed->first[k].pid);
 		}
-		if (well)
-			hr__summary_say(sheet, HR_STYLE_PLAIN, "  signals",
-					"%u process%s ended by %s, while CMD ended normally:%s%s",
-					killed->processes, es, killed->signal, pids,
-					killed->processes > HR_KILLED_NAMED ? "; ..." : "");
-		else
-			hr__summary_say(sheet, HR_STYLE_BAD, "  killed", "%u process%s by %s:%s%s",
-					killed->processes, es, killed->signal, pids,
-					killed->processes > HR_KILLED_NAMED ? "; ..." : "");
+		hr__summary_say(sheet, well ? HR_STYLE_PLAIN : HR_STYLE_BAD,
+				well ? "  signals" : "  killed", "%u process%s %sby %s%s:%s%s",
+				killed->processes, es, well ? "ended " : "", killed->signal,
+				well ? ", while CMD ended normally" : "", pids,
+				killed->processes > HR_KILLED_NAMED ? "; ..." : "");
 	}
 }
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/run/runs.h"
+#include "cli/service/runs.h"
 #include "cli/service/service_link.h"
 #include "cli/top/top.h"
 #include "common/near.h"
@@ -62,20 +62,6 @@ static void add_answer(void *arg, Headrace__Control *m)
 {
 	if (m->kind_case == HR_CONTROL(JOB_STATUS))
 		add_job(arg, m->job_status);
-}
-
-/* Requests the jobs from the headraced at this socket. Returns 0 or -errno. */
-static int request_jobs(struct top_search *s, const char *socket)
-{
-	int fd = -1, r = hr_control_connect(socket, &fd);
-
-	if (r < 0)
-		return r;
-	s->socket = socket;
-	r = hr_control_request(fd, HR_RUNS_ANSWER_MS, HR_CONTROL(GET_STATUS), NULL, add_answer, s,
-			       NULL);
-	close(fd);
-	return r == -EREMOTEIO ? 0 : r;
 }
 
 static void add_run(void *arg, const char *socket, Headrace__Control *m)
@@ -140,7 +126,9 @@ int hr_top_find(const char *job, const char *socket, struct hr_top_source *ret)
 
 	if (!s.v)
 		return EXIT_FAILURE;
-	r = request_jobs(&s, service);
+	s.socket = service;
+	r = hr_service_status(service, HR_RUNS_ANSWER_MS, add_answer, &s);
+	r = r == -EREMOTEIO ? 0 : r; /* headraced refused the request */
 	s.incomplete = r == -ETIMEDOUT;
 	s.private = true;
 	if (!socket)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/runs.h"
+#include "cli/service/runs.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/service/service_link.h"
 #include "daemon/control/private.h"
 
 struct runs_request {
@@ -26,14 +26,9 @@ static void runs_answer(void *arg, Headrace__Control *m)
 static void request_status(void *arg, const char *control)
 {
 	struct runs_request *q = arg;
-	int fd = -1;
 
-	if (hr_control_connect(control, &fd) < 0)
-		return;
 	q->socket = control;
-	q->timed_out |= hr_control_request(fd, HR_RUNS_ANSWER_MS, HR_CONTROL(GET_STATUS), NULL,
-					   runs_answer, q, NULL) == -ETIMEDOUT;
-	close(fd);
+	q->timed_out |= hr_service_status(control, HR_RUNS_ANSWER_MS, runs_answer, q) == -ETIMEDOUT;
 }
 
 bool hr_runs_request_status(hr_run_answer *answer, void *arg)

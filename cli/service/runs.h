@@ -4,8 +4,8 @@
  *
  * The private headraced of each run answers. The node service has no information on these jobs.
  */
-#ifndef HEADRACE_CLI_RUN_RUNS_H
-#define HEADRACE_CLI_RUN_RUNS_H
+#ifndef HEADRACE_CLI_SERVICE_RUNS_H
+#define HEADRACE_CLI_SERVICE_RUNS_H
 
 #include <stdbool.h>
 
