@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "common/frame.h"
 #include "net/munge.h"
 #include "net/tls_find.h"
@@ -196,6 +197,18 @@ static void start_threads(uv_loop_t *loop)
 	uv_queue_work(loop, &work, no_work, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	uv_run(loop, UV_RUN_DEFAULT);
+}
+
+bool hr_collector_parse(const char *prefix, const char *text, struct hr_address *to, size_t max,
+			size_t *ret_n)
+{
+	char *error = NULL;
+	int r = hr_address_parse_targets(text, to, max, ret_n, &error);
+
+	if (r < 0)
+		hr_report("%s%s", prefix, error != NULL ? error : "out of memory");
+	free(error);
+	return r == 0;
 }
 
 int hr_collector_init(struct hr_collector *c, const struct hr_address *to)

@@ -58,6 +58,10 @@ struct hr_collector {
 	char reason[32];    /* "": not refused */
 };
 
+/* Parses a list of collectors. Returns false after it has reported a mistake, with `prefix`. */
+bool hr_collector_parse(const char *prefix, const char *text, struct hr_address *to, size_t max,
+			size_t *ret_n);
+
 /*
  * Makes the loop, and finds the certificate. Returns 0, or -errno with `why`: what is wrong with
  * the certificate. In both cases, call hr_collector_done.

@@ -173,23 +173,6 @@ static int diagnose(const char *store, const struct hr_address *to, size_t n, bo
 	return report.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/*
- * Parses the operand: collectors if it contains "://", else a store, for which *ret_n stays 0.
- * Returns false after it has reported a wrong collector.
- */
-static bool parse_collectors(const char *operand, struct hr_address to[HR_ADDRESSES_MAX],
-			     size_t *ret_n)
-{
-	char *error = NULL;
-	bool good = operand == NULL || !hr_address_meant(operand) ||
-		    hr_address_parse_targets(operand, to, HR_ADDRESSES_MAX, ret_n, &error) == 0;
-
-	if (!good)
-		hr_report("%s", error != NULL ? error : "out of memory");
-	free(error);
-	return good;
-}
-
 int hr_doctor_main(int argc, char **argv)
 {
 	struct hr_options options = {
@@ -213,7 +196,8 @@ int hr_doctor_main(int argc, char **argv)
 		return HR_EXIT_USAGE;
 	}
 	operand = options.next < argc ? argv[options.next] : NULL;
-	if (!parse_collectors(operand, to, &n))
+	if (operand != NULL && hr_address_meant(operand) &&
+	    !hr_collector_parse("", operand, to, HR_ADDRESSES_MAX, &n))
 		return HR_EXIT_USAGE;
 	return diagnose(n > 0 ? NULL : operand, to, n, json);
 }

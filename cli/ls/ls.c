@@ -52,7 +52,7 @@ struct ls {
 	bool json, folders; /* --json; whether folders are given */
 };
 
-/* ---- the last job of a store ------------------------------------------------------------------ */
+/* ---- the last job of a store ----------------------------------------------------------------- */
 
 static uint64_t wall_ns(const struct hr_stream *stream, uint64_t boot_ns)
 {
@@ -250,7 +250,7 @@ static void row_done(struct ls_row *row)
 	free(row->program);
 }
 
-/* ---- running jobs ----------------------------------------------------------------------------- */
+/* ---- running jobs ---------------------------------------------------------------------------- */
 
 static bool is_listed(const struct ls *ls, const char *store)
 {

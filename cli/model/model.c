@@ -215,7 +215,7 @@ static int answer_run(const struct model_arguments *r, const struct hr_model_inp
 	return status;
 }
 
-/* ---- input ------------------------------------------------------------------------------------ */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 struct bytes {
 	char *data;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/collector.h"
 #include "cli/stores.h"
 #include "clickhouse/target.h"
 #include "common/text.h"
@@ -122,7 +123,6 @@ int hr_operands_sort(struct hr_query_request *r)
 /* Parses the address of a collector. Refuses a collector together with other stores. */
 static int check_collector(struct hr_query_request *r)
 {
-	char *error = NULL;
 	size_t n;
 
 	for (size_t i = 0; i < r->n_stores && !r->remote; i++)
@@ -140,11 +140,7 @@ static int check_collector(struct hr_query_request *r)
 		    "a store: headrace query ADDRESS --job JOB");
 		return HR_EXIT_USAGE;
 	}
-	if (hr_address_parse_targets(r->stores[0], &r->collector, 1, &n, &error) == 0)
-		return 0;
-	hr_report("%s", error != NULL ? error : "out of memory");
-	free(error);
-	return HR_EXIT_USAGE;
+	return hr_collector_parse("", r->stores[0], &r->collector, 1, &n) ? 0 : HR_EXIT_USAGE;
 }
 
 /* Reports "skipping a, b and 3 more: not headrace stores". */

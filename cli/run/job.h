@@ -33,7 +33,7 @@ void hr_job_find(const char *store, const char *id, struct hr_job *ret);
 /* Returns whether a scheduler's variables identify a job. */
 bool hr_job_scheduled(void);
 
-/* ---- the jobs of a store (job_reuse.c) -------------------------------------------------------- */
+/* ---- the jobs of a store (job_reuse.c) ------------------------------------------------------- */
 
 /*
  * Without a scheduler and --job, the jobs of a store are named after it: STORE, STORE.2, STORE.3...

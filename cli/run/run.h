@@ -16,7 +16,7 @@
 #include "daemon/control/private.h"
 #include "net/tls_find.h"
 
-/* ---- the command (child.c) -------------------------------------------------------------------- */
+/* ---- the command (child.c) ------------------------------------------------------------------- */
 
 /*
  * CMD stays in the process group of `headrace run`, so CMD can use the terminal, and signals of the
@@ -62,7 +62,7 @@ int hr_child_exec_status(const char *name, int error);
 
 void hr_child_done(struct hr_child *child);
 
-/* ---- the connection to the private headraced of the job (link.c) ------------------------------ */
+/* ---- the connection to the private headraced of the job (link.c) ----------------------------- */
 
 /*
  * Starts headraced or joins the running one, joins again if headraced restarts, and leaves.
@@ -111,7 +111,7 @@ void hr_link_close(struct hr_link *link);
 /* also accepts a link that is not open */
 void hr_link_done(struct hr_link *link);
 
-/* ---- -o tcp://...: the spool, and what was sent (run_uplink.c) -------------------------------- */
+/* ---- -o tcp://...: the spool, and what was sent (run_uplink.c) ------------------------------- */
 
 /*
  * headraced records into a spool of this user, and sends from it while the job runs. struct
@@ -124,9 +124,6 @@ struct hr_run_uplink {
 	struct hr_tls_paths tls; /* certificate and key, if a collector needs them */
 	uint64_t spool_bytes;
 };
-
-/* Checks the value of -o. Returns 0: collectors; 1: a folder; -EINVAL: a reported mistake. */
-int hr_run_uplink_check(const char *store);
 
 /*
  * Makes the spool (HEADRACE_SPOOL, HEADRACE_SPOOL_SIZE) and finds certificates (net/tls_find.h).
@@ -148,7 +145,7 @@ void hr_run_uplink_drain(const struct hr_run_uplink *u, struct hr_link *link, in
 
 void hr_run_uplink_report_unsent(const struct hr_run_uplink *u, const char *headraced);
 
-/* ---- the lists of --exclude and --include (filters.c) ----------------------------------------- */
+/* ---- the lists of --exclude and --include (filters.c) ---------------------------------------- */
 
 /*
  * The shim (common/path_filter.h) compares absolute paths with a limited number of patterns. These
@@ -168,7 +165,7 @@ int hr_filter_absolute(const char *list, char **ret);
  */
 int hr_filter_check(const char *option, const char *variable, const char *const *lists);
 
-/* ---- a run ------------------------------------------------------------------------------------ */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 struct hr_run_state {
 	struct hr_run_options options;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/collector.h"
 #include "cli/commands.h"
-#include "cli/run/run.h"
 #include "common/level.h"
 #include "common/text.h"
 #include "common/ranks.h"
@@ -94,14 +94,16 @@ static int set_level(struct hr_run_options *o, const char *value)
 
 static int set_store(struct hr_run_options *o, const char *value)
 {
-	int r = hr_run_uplink_check(value);
+	struct hr_address to[HR_ADDRESSES_MAX];
+	bool collectors = hr_address_meant(value);
+	size_t n;
 
 	if (value[0] == '\0')
 		return hr_option_wrong("store", "a folder or the address of a collector", value);
-	if (r < 0)
-		return r;
-	o->store = r > 0 ? value : NULL;
-	o->collectors = r > 0 ? NULL : value;
+	if (collectors && !hr_collector_parse("--store ", value, to, HR_ADDRESSES_MAX, &n))
+		return -1;
+	o->store = collectors ? NULL : value;
+	o->collectors = collectors ? value : NULL;
 	return 0;
 }
 

@@ -14,29 +14,12 @@
 #include "cli/cli.h"
 #include "common/text.h"
 #include "common/now.h"
-#include "net/address.h"
 #include "store/store.h"
 
 #define SPOOL_MIN_BYTES	  (UINT64_C(16) << 20)
 #define ANSWER_MS	  10000 /* much longer than the interval of reports of headraced */
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)
 #define PROGRESS_NS	  UINT64_C(5000000000)
-
-int hr_run_uplink_check(const char *store)
-{
-	struct hr_address to[HR_ADDRESSES_MAX];
-	char *error = NULL;
-	size_t n;
-	int r;
-
-	if (store == NULL || !hr_address_meant(store))
-		return 1;
-	r = hr_address_parse_targets(store, to, HR_ADDRESSES_MAX, &n, &error);
-	if (r < 0)
-		hr_report("--store %s", error != NULL ? error : "out of memory");
-	free(error);
-	return r;
-}
 
 /* Sets the folder of headrace in $XDG_STATE_HOME or ~/.local/state. */
 static int state_folder(char *ret, size_t bytes)
