@@ -86,11 +86,12 @@ enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2, HR_OPTION_JSON = 'j', HR_OPTION_F
 
 /*
  * The id of an option that only sets a member of a struct: a text to its argument, or a bool to
- * true. hr_option_store does this.
+ * true. hr_option_store does this. A member of another type is a division by 0.
  */
 #define HR_OPTION_MEMBERS (1 << 20)
 #define HR_OPTION_MEMBER(base, type, member, wanted)                                               \
-	((int)((base) + offsetof(type, member)) + 0 * _Generic(((type *)0)->member, wanted : 1))
+	((int)((base) + offsetof(type, member)) +                                                  \
+	 0 / __builtin_types_compatible_p(__typeof__(((type *)0)->member), wanted))
 #define HR_OPTION_TEXT(type, member) HR_OPTION_MEMBER(HR_OPTION_MEMBERS, type, member, const char *)
 #define HR_OPTION_FLAG(type, member) HR_OPTION_MEMBER(2 * HR_OPTION_MEMBERS, type, member, bool)
 
