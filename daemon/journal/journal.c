@@ -24,6 +24,7 @@ struct hr_journal {
 	struct hr_half *halves[2];
 	/* Where hr_journal_next stops: at damage that hr_journal_replay found; UINT64_MAX: none. */
 	uint64_t ends[2];
+	bool damaged[2];
 	bool headless;
 	uint64_t end_seq;	/* end_seq of the journal that was read */
 	uint64_t salvage_bytes; /* bytes that hr_journal_salvage may still read */
@@ -273,6 +274,7 @@ int hr_journal_begin(struct hr_journal *j)
 	j->head = 0;
 	j->halves[j->active]->head = 0;
 	j->ends[j->active] = UINT64_MAX;
+	j->damaged[j->active] = false;
 	return 0;
 }
 
@@ -347,6 +349,10 @@ static void check_half(struct hr_journal *j, unsigned i)
 		half->head = at;
 	else
 		j->ends[i] = snapshot && unnamed < at ? unnamed : at;
+	j->damaged[i] |= at < half->head;
+	/* A head beyond the half is damage, too, because at < head. hr_journal_reserve adds to it. */
+	if (half->head > hr_journal_capacity(j))
+		half->head = hr_journal_capacity(j);
 }
 
 unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2])
@@ -392,14 +398,9 @@ const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen,
 	return e;
 }
 
-uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen)
+bool hr_journal_damaged(const struct hr_journal *j, uint64_t gen)
 {
-	unsigned i = index_of(j, gen);
-	uint64_t capacity = hr_journal_capacity(j), head = j->halves[i]->head;
-
-	if (head > capacity)
-		head = capacity;
-	return head > j->ends[i] ? head - j->ends[i] : 0;
+	return j->damaged[index_of(j, gen)];
 }
 
 bool hr_journal_headless(const struct hr_journal *j)

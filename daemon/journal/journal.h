@@ -31,7 +31,7 @@
  * entry without crc. An entry fails the check if it was damaged, moved, not written, or left from
  * an earlier gen. Replay ends at the first entry that fails, whatever head is:
  * - valid entries after head were complete when the daemon was killed;
- * - an invalid entry before head is damage (hr_journal_damaged).
+ * - an invalid entry before head, or a head beyond the half, is damage (hr_journal_damaged).
  * A KNOWN entry has the ids of the files of the entry before it. If damage destroyed KNOWN, replay
  * would give these files new ids. So, in a half that begins with a snapshot, replay skips the last
  * entry before the damage if this entry uses files.
@@ -132,10 +132,8 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 /* Returns the entry at *offset, and advances *offset. NULL: the end, or an invalid entry. */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
-/*
- * Returns how many committed bytes of the half replay cannot reach. Call hr_journal_replay first.
- */
-uint64_t hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
+/* Returns whether replay cannot reach all committed bytes of the half. Call hr_journal_replay first. */
+bool hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
 /* Returns whether the newest half has lost its header, so that its contents are unknown. */
 bool hr_journal_headless(const struct hr_journal *j);
 

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "daemon/journal/journal.h"
@@ -156,10 +158,49 @@ static void a_journal_is_two_halves(void **state)
 	hr_journal_close(j);
 }
 
+/* Appends one entry that uses all but `spare` bytes of a half, then sets the half's head to `head`. */
+static void head_beyond(uint64_t spare, uint64_t head)
+{
+	const uint64_t half_bytes = 1 << 16;
+	int fd = memfd_create("journal", MFD_CLOEXEC);
+	uint64_t at = 0, gens[2], capacity;
+	struct hr_journal *j;
+	bool found;
+
+	assert_int_equal(hr_journal_open(dup(fd), half_bytes, &j, &found), 0);
+	capacity = hr_journal_capacity(j);
+	assert_int_equal(hr_journal_begin(j), 0);
+	assert_non_null(hr_journal_reserve(j, capacity - spare, 0));
+	hr_journal_commit(j, HR_ENTRY_SEAL, capacity - spare);
+	hr_journal_begun(j);
+	hr_journal_close(j);
+	assert_int_equal(pwrite(fd, &head, sizeof(head),
+				(off_t)(HR_PAGE_BYTES + half_bytes + offsetof(struct hr_half, head))),
+			 sizeof(head));
+	assert_int_equal(hr_journal_open(fd, half_bytes, &j, &found), 0);
+	assert_true(found);
+	assert_int_equal(hr_journal_replay(j, gens), 1);
+	assert_true(hr_journal_damaged(j, gens[0]));
+	assert_in_range(hr_journal_head(j), capacity - spare, capacity);
+	assert_null(hr_journal_reserve(j, 64, 64)); /* head + 64 + 64 does not wrap */
+	assert_int_equal(hr_journal_next(j, gens[0], &at)->bytes, capacity - spare);
+	assert_null(hr_journal_next(j, gens[0], &at));
+	hr_journal_close(j);
+}
+
+static void a_head_beyond_its_half_is_damage(void **state)
+{
+	head_beyond(1 << 15, UINT64_MAX - 100);
+	head_beyond(1 << 15, UINT64_MAX);
+	head_beyond(0, UINT64_MAX - 100); /* although all entries are intact */
+	head_beyond(0, (1 << 16) - 56);   /* 8 bytes beyond the half */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_journal_is_two_halves),
+	    cmocka_unit_test(a_head_beyond_its_half_is_damage),
 	    cmocka_unit_test(kills_lose_nothing),
 	    cmocka_unit_test(a_dead_job_is_recovered),
 	};
