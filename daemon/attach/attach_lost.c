@@ -30,11 +30,8 @@ void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid,
 	struct hr_entry_note *in = hr__journal_reserve(a, sizeof(*in), HR__JOURNAL_WAIT_NS);
 
 	if (in) {
-		in->reason = reason;
-		in->snapshot = 0;
-		in->count = 1;
-		in->pid = pid;
-		in->image = image;
+		*in = (struct hr_entry_note){
+		    .reason = reason, .count = 1, .pid = pid, .image = image};
 		hr_journal_commit(a->c.journal, HR_ENTRY_NOTE, sizeof(*in));
 		hr_journal_unlock(a->c.journal);
 	} else if (reason == HR_LOSS_LIMIT) {

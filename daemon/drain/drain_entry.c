@@ -180,9 +180,7 @@ void hr__drain_note(struct hr_drain *d, enum hr_loss_reason reason, uint64_t cou
 
 	if (!in)
 		return;
-	in->reason = reason;
-	in->snapshot = 0;
-	in->count = count;
+	*in = (struct hr_entry_note){.reason = reason, .count = count};
 	hr__drain_commit(d, HR_ENTRY_NOTE, sizeof(*in));
 }
 

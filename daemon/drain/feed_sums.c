@@ -36,8 +36,10 @@ static void miss(struct hr_feed *f, bool tally, uint32_t kind, uint64_t count)
 		f->missed += count;
 }
 
-static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum)
+static void summed(void *arg, const void *sum_key, const void *value)
 {
+	const struct hr_sum_key *key = sum_key;
+	const struct hr_sum *sum = value;
 	struct feed_sum *s = feed_sums_add(arg);
 
 	if (!s) {
@@ -48,8 +50,10 @@ static void summed(void *arg, const struct hr_sum_key *key, const struct hr_sum 
 	s->sum = *sum;
 }
 
-static void tallied(void *arg, const struct hr_tally_key *key, const struct hr_tally *tally)
+static void tallied(void *arg, const void *tally_key, const void *value)
 {
+	const struct hr_tally_key *key = tally_key;
+	const struct hr_tally *tally = value;
 	struct hr_tally *copy = malloc(sizeof(*copy));
 	struct feed_sum *s = copy ? feed_sums_add(arg) : NULL;
 

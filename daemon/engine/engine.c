@@ -50,6 +50,42 @@ static bool came_again(const struct hr_engine *e, const struct hr_proc *p)
 	return later && later != p && p->id.image != 0 && later->id.image == p->id.image;
 }
 
+/* Sends all file records of one process, or (proc 0) of all processes, in the order of last use. */
+static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
+{
+	struct hr_filerecs *f = &e->filerecs;
+	uint32_t *list = calloc(f->live + 1, sizeof(*list));
+	const uint32_t first[] = {f->idle.oldest, f->open.oldest};
+	uint32_t n = 0, dirty = 0;
+
+	if (!list) {
+		e->failed = true;
+		return;
+	}
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = first[k]; i != UINT32_MAX; i = f->links[i].newer)
+			if (!proc || f->v[i].t.proc == proc)
+				list[n++] = i;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t record = list[i];
+
+		if (!f->v[record].dirty) {
+			if (forget_open || !f->v[record].t.refs)
+				hr_filerec_remove(f, record);
+			continue;
+		}
+		list[dirty++] = record;
+	}
+	hr__emit_filerecs(e, list, dirty);
+	for (uint32_t i = 0; i < dirty; i++) {
+		if (forget_open || !f->v[list[i]].t.refs)
+			hr_filerec_remove(f, list[i]);
+		else
+			hr_filerec_reset(&f->v[list[i]]);
+	}
+	free(list);
+}
+
 static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 {
 	struct hr_proc *p = hr__proc_find(e, in->proc);
@@ -58,7 +94,7 @@ static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 		return -EBADMSG;
 	if (never_came(p, in->exit) && !came_again(e, p))
 		hr__missed_add(e, in->proc, p->id.pid, p->id.image);
-	hr__filerecs_end(e, in->proc);
+	flush_filerecs(e, in->proc, true);
 	hr__regions_end(e, p);
 	p->end_ns = in->now_ns ? in->now_ns : 1;
 	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);
@@ -134,48 +170,6 @@ static int apply_tick(struct hr_engine *e, const struct hr_entry_tick *in)
 	hr__missed_due(e, false);
 	hr__emit_losses(e);
 	return 0;
-}
-
-/* Sends all file records of one process, or (proc 0) of all processes, in the order of last use. */
-static void flush_filerecs(struct hr_engine *e, uint64_t proc, bool forget_open)
-{
-	struct hr_filerecs *f = &e->filerecs;
-	uint32_t *list = calloc(f->live + 1, sizeof(*list));
-	uint32_t n = 0, dirty = 0;
-
-	if (!list) {
-		e->failed = true;
-		return;
-	}
-	for (uint32_t i = f->idle.oldest; i != UINT32_MAX; i = f->links[i].newer)
-		if (!proc || f->v[i].t.proc == proc)
-			list[n++] = i;
-	for (uint32_t i = f->open.oldest; i != UINT32_MAX; i = f->links[i].newer)
-		if (!proc || f->v[i].t.proc == proc)
-			list[n++] = i;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t record = list[i];
-
-		if (!f->v[record].dirty) {
-			if (forget_open || !f->v[record].t.refs)
-				hr_filerec_remove(f, record);
-			continue;
-		}
-		list[dirty++] = record;
-	}
-	hr__emit_filerecs(e, list, dirty);
-	for (uint32_t i = 0; i < dirty; i++) {
-		if (forget_open || !f->v[list[i]].t.refs)
-			hr_filerec_remove(f, list[i]);
-		else
-			hr_filerec_reset(&f->v[list[i]]);
-	}
-	free(list);
-}
-
-void hr__filerecs_end(struct hr_engine *e, uint64_t proc)
-{
-	flush_filerecs(e, proc, true);
 }
 
 static void flush_all(struct hr_engine *e)

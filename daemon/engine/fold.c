@@ -187,8 +187,10 @@ static bool understand(const struct fold *f, const struct hr_record *r, struct o
 	op->of.class = op->trait.class;
 	op->of.failed = r->ret < 0;
 	op->of.start_ns = hr_ticks_ns(&f->e->line, r->start_ticks);
-	if (__builtin_expect(op->of.start_ns < f->p->id.start_ns, 0))
-		hr__proc_started(f->e, f->p, op->of.start_ns);
+	if (__builtin_expect(op->of.start_ns < f->p->id.start_ns, 0)) { /* corrects the start */
+		f->p->id.start_ns = op->of.start_ns;
+		hr__proc_dirty(f->e, f->p);
+	}
 	op->of.dur_ns = hr_ticks_span_ns(&f->e->line, dur);
 	op->of.offset = r->offset > INT64_MAX / 2 ? HR_OFFSET_NONE : r->offset;
 	return true;

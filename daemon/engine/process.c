@@ -33,12 +33,6 @@ void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p)
 	e->n_dirty++;
 }
 
-void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns)
-{
-	p->id.start_ns = start_ns;
-	hr__proc_dirty(e, p);
-}
-
 static int grow_slots(struct hr_engine *e)
 {
 	uint32_t more = e->room_slots ? e->room_slots * 2 : 64;

@@ -224,8 +224,6 @@ struct hr_proc *hr__proc_find(const struct hr_engine *e, uint64_t proc);
 struct hr_proc *hr__proc_by(const struct hr_engine *e, const struct hr_map64 *map, uint64_t key);
 struct hr_proc *hr__proc_new(struct hr_engine *e, const struct hr_identity *id);
 void hr__proc_dirty(struct hr_engine *e, struct hr_proc *p);
-/* If the first operation of a process began before the process's start, corrects the start. */
-void hr__proc_started(struct hr_engine *e, struct hr_proc *p, uint64_t start_ns);
 /* Removes p from the maps by pid and token, but hr__proc_find still finds p. */
 void hr__proc_forget(struct hr_engine *e, struct hr_proc *p);
 void hr__proc_free(struct hr_engine *e, struct hr_proc *p);
@@ -307,8 +305,6 @@ int hr__apply_tally(struct hr_engine *e, const struct hr_entry_tally *in);
 void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in);
 void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in);
 void hr__traits_init(struct hr_engine *e);
-void hr__filerecs_end(struct hr_engine *e,
-		      uint64_t proc); /* sends and removes all file records of the process */
 
 /* snapshot.c */
 /* Replaces the job by a packed JobEvent. False: it cannot be unpacked. */

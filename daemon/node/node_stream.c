@@ -183,9 +183,7 @@ static void node_stream_note(struct hr_node *n, enum hr_loss_reason reason, uint
 
 	if (!in)
 		return;
-	in->reason = reason;
-	in->snapshot = 0;
-	in->count = count;
+	*in = (struct hr_entry_note){.reason = reason, .count = count};
 	hr_journal_commit(n->journal, HR_ENTRY_NOTE, sizeof(*in));
 }
 

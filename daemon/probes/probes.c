@@ -20,6 +20,7 @@
 
 #include "common/host.h"
 #include "common/ops.h"
+#include "common/text.h"
 #include "probe.skel.h"
 
 #define AT_ONCE		256u   /* maximum number of entries of a BPF map that one call reads */
@@ -73,12 +74,9 @@ static int probes_fail(char **ret_error, int r, const char *what)
 {
 	const char *last =
 	    log_used > LOG_SHOWN_BYTES ? libbpf_log + log_used - LOG_SHOWN_BYTES : libbpf_log;
-	char *text = NULL;
-	int n =
-	    asprintf(&text, "%s: %s%s%s", what, strerrordesc_np(-r), log_used ? "\n" : "", last);
 
-	*ret_error = n < 0 ? NULL : text;
-	return r;
+	return hr_text_fail(r, ret_error, "%s: %s%s%s", what, strerrordesc_np(-r),
+			    log_used ? "\n" : "", last);
 }
 
 /* ---- features of this kernel ----------------------------------------------------------------- */
@@ -499,7 +497,7 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 
 /* Reads and empties a BPF map, to which no program adds at this time. */
 static void empty(int map, void *keys, size_t key_bytes, void *values, size_t value_bytes,
-		  void (*found)(void *arg, const void *key, const void *value), void *arg)
+		  hr_probes_found *found, void *arg)
 {
 	char at[64]; /* the key from which the next call continues */
 	void *from = NULL;
@@ -517,39 +515,18 @@ static void empty(int map, void *keys, size_t key_bytes, void *values, size_t va
 	} while (!r);
 }
 
-struct probe_reader {
-	hr_probes_summed *summed;
-	hr_probes_tallied *tallied;
-	void *arg;
-};
-
-static void found_sum(void *arg, const void *key, const void *value)
-{
-	const struct probe_reader *r = arg;
-
-	r->summed(r->arg, key, value);
-}
-
-static void found_tally(void *arg, const void *key, const void *value)
-{
-	const struct probe_reader *r = arg;
-
-	r->tallied(r->arg, key, value);
-}
-
-void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+void hr_probes_sums(struct hr_probes *p, hr_probes_found *summed, hr_probes_found *tallied,
 		    void *arg)
 {
 	struct probe_bpf *skel = p->skel;
-	struct probe_reader r = {summed, tallied, arg};
 	struct hr_sum_key sum_keys[AT_ONCE];
 	struct hr_sum sums[AT_ONCE];
 	struct hr_tally_key tally_keys[AT_ONCE];
 
 	empty(bpf_map__fd(p->turned ? skel->maps.tallies_b : skel->maps.tallies_a), tally_keys,
-	      sizeof(tally_keys[0]), p->tallies, sizeof(p->tallies[0]), found_tally, &r);
+	      sizeof(tally_keys[0]), p->tallies, sizeof(p->tallies[0]), tallied, arg);
 	empty(bpf_map__fd(p->turned ? skel->maps.sums_b : skel->maps.sums_a), sum_keys,
-	      sizeof(sum_keys[0]), sums, sizeof(sums[0]), found_sum, &r);
+	      sizeof(sum_keys[0]), sums, sizeof(sums[0]), summed, arg);
 	skel->bss->filled[p->turned] = skel->bss->summed[p->turned] = 0;
 	p->turned = !p->turned;
 	__atomic_store_n(&skel->bss->side, !p->turned, __ATOMIC_RELEASE);

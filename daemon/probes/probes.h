@@ -64,16 +64,15 @@ size_t hr_probes_poll(struct hr_probes *p, size_t most, hr_probes_taken *taken, 
 void hr_probes_events(struct hr_probes *p, bool wanted);
 
 /*
- * Passes tallies and sums to the functions, and clears them. The programs use two sides of the maps
+ * Passes tallies (struct hr_tally_key and struct hr_tally) and sums (struct hr_sum_key and struct
+ * hr_sum) to the functions, and clears them. The programs use two sides of the maps
  * in turn. A call switches the sides, and reads the side that the programs left at the previous
  * call. So what a call reads was counted before the previous call. Do not call it again before
  * HR_PROBES_TURN_NS has passed, and call it soon if hr_probes_full returns true.
  */
 #define HR_PROBES_TURN_NS UINT64_C(2000000)
-typedef void hr_probes_summed(void *arg, const struct hr_sum_key *key, const struct hr_sum *sum);
-typedef void hr_probes_tallied(void *arg, const struct hr_tally_key *key,
-			       const struct hr_tally *tally);
-void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+typedef void hr_probes_found(void *arg, const void *key, const void *value);
+void hr_probes_sums(struct hr_probes *p, hr_probes_found *summed, hr_probes_found *tallied,
 		    void *arg);
 bool hr_probes_full(const struct hr_probes *p);
 

@@ -52,7 +52,7 @@ void hr_probes_events(struct hr_probes *p, bool wanted)
 {
 }
 
-void hr_probes_sums(struct hr_probes *p, hr_probes_summed *summed, hr_probes_tallied *tallied,
+void hr_probes_sums(struct hr_probes *p, hr_probes_found *summed, hr_probes_found *tallied,
 		    void *arg)
 {
 }
