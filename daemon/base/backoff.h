@@ -16,17 +16,10 @@ struct hr_backoff {
 	uint32_t failed; /* number of attempts since the last success */
 };
 
-static inline uint32_t hr_backoff_bound_ms(uint32_t failed)
-{
-	return failed < 8 ? HR_BACKOFF_LEAST_MS << failed : HR_BACKOFF_MOST_MS;
-}
-
 static inline uint32_t hr_backoff_next_ms(struct hr_backoff *b)
 {
-	uint32_t bound = hr_backoff_bound_ms(b->failed);
+	uint32_t bound = b->failed < 8 ? HR_BACKOFF_LEAST_MS << b->failed : HR_BACKOFF_MOST_MS;
 
-	if (bound > HR_BACKOFF_MOST_MS)
-		bound = HR_BACKOFF_MOST_MS;
 	b->failed += b->failed < 8;
 	b->random ^= b->random << 13;
 	b->random ^= b->random >> 7;

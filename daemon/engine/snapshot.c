@@ -243,8 +243,7 @@ static int write_left_out(struct hr_journal *j, uint32_t left_out)
 
 	if (!in)
 		return -ENOSPC;
-	*in = (struct hr_entry_note){
-	    .reason = HR_LOSS_RESTART, .snapshot = 1, .count = left_out};
+	*in = (struct hr_entry_note){.reason = HR_LOSS_RESTART, .snapshot = 1, .count = left_out};
 	hr_journal_commit(j, HR_ENTRY_NOTE, sizeof(*in));
 	return -ENOSPC;
 }

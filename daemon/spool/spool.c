@@ -39,7 +39,7 @@ int hr_spool_new(const char *path, uint64_t limit_bytes, struct hr_spool **ret)
 	if (!s)
 		return -ENOMEM;
 	pthread_mutex_init(&s->lock, NULL);
-	s->limit_bytes = s->stats.limit_bytes = limit_bytes;
+	s->limit_bytes = limit_bytes;
 	s->segment_bytes = segment_bytes(limit_bytes);
 	s->path = strdup(path);
 	s->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

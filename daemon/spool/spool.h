@@ -95,10 +95,8 @@ typedef int hr_spool_see(void *arg, const char *folder, int dir_fd);
 int hr_spool_each(struct hr_spool *s, hr_spool_see *see, void *arg);
 
 struct hr_spool_stats {
-	uint64_t limit_bytes;
-	uint64_t bytes;		  /* size of all segments when they were last counted */
-	uint64_t given_up_frames; /* frames that this process dropped */
-	/* the operations of the dropped events, and their bytes */
+	uint64_t bytes; /* size of all segments when they were last counted */
+	/* the operations of the events that this process dropped, and their bytes */
 	uint64_t given_up, given_up_bytes;
 };
 void hr_spool_stats(struct hr_spool *s, struct hr_spool_stats *ret);

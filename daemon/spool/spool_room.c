@@ -111,11 +111,10 @@ static int open_folder(const struct survey *v, const struct room_part *p)
 
 /* ---- acknowledged segments ------------------------------------------------------------------- */
 
-static bool acknowledged(const struct survey *v, const struct room_part *p, int dir_fd)
+static bool acknowledged(const struct room_part *p, int dir_fd)
 {
 	uint64_t acked = hr__spool_acked(dir_fd), next;
 
-	(void)v;
 	return acked && hr_segment_first_seq(dir_fd, p->number + 1, &next) == 0 &&
 	       next <= acked + 1;
 }
@@ -131,7 +130,7 @@ static void drop_acknowledged(struct survey *v, uint64_t room)
 		if (dir_fd < 0)
 			continue;
 		hr_segment_name(p->number, name);
-		if (acknowledged(v, p, dir_fd) && unlinkat(dir_fd, name, 0) == 0) {
+		if (acknowledged(p, dir_fd) && unlinkat(dir_fd, name, 0) == 0) {
 			v->total -= p->bytes;
 			p->bytes = 0;
 		}
@@ -146,7 +145,7 @@ struct giving {
 	Headrace__Frame frame;
 	Headrace__Loss loss;
 	Headrace__LossRow row, *rows[1];
-	uint64_t frames, operations, bytes;
+	uint64_t operations, bytes;
 };
 
 /* Sets the loss of a dropped frame in the same way as emit.c sets `absence`. */
@@ -191,7 +190,6 @@ static const Headrace__Frame *spool_room_give_up(void *context, const Headrace__
 	g->frame.clock = msg->clock;
 	g->frame.body_case = HEADRACE__FRAME__BODY_LOSS;
 	g->frame.loss = &g->loss;
-	g->frames++;
 	if (strcmp(g->row.reason, hr_loss_name(HR_LOSS_SPOOL_FULL)) == 0) {
 		g->operations += g->row.count;
 		g->bytes += g->row.bytes;
@@ -202,7 +200,6 @@ static const Headrace__Frame *spool_room_give_up(void *context, const Headrace__
 static void note_given_up(struct hr_spool *s, const struct giving *g)
 {
 	pthread_mutex_lock(&s->lock);
-	s->stats.given_up_frames += g->frames;
 	s->stats.given_up += g->operations;
 	s->stats.given_up_bytes += g->bytes;
 	pthread_mutex_unlock(&s->lock);

@@ -340,14 +340,13 @@ static uint64_t remove_parts(struct hr__spool_reader *o, size_t n)
 	return removed;
 }
 
-int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
-				uint64_t *ret_removed)
+int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep)
 {
 	struct hr__spool_reader *o = st->own;
+	uint64_t removed;
 	size_t at, n;
 	int lock, r;
 
-	*ret_removed = 0;
 	r = find_part(o, seq + 1, &at); /* also finds segments that the writer has made since */
 	n = r ? 0 : done_with(o, seq);
 	if (!n || (keep && o->noted == o->parts[n].first_seq))
@@ -361,12 +360,12 @@ int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool k
 		if (!r)
 			o->noted = o->parts[n].first_seq;
 	} else {
-		*ret_removed = remove_parts(o, n);
+		removed = remove_parts(o, n);
 		if (o->fd >= 0 && o->at < n)
 			hr_spool_stream_rest(st);
 		o->at -= o->fd >= 0 ? n : 0;
 		st->first_seq = o->parts[0].first_seq;
-		st->bytes -= *ret_removed < st->bytes ? *ret_removed : st->bytes;
+		st->bytes -= removed < st->bytes ? removed : st->bytes;
 	}
 	close(lock);
 	return r;

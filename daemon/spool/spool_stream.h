@@ -52,10 +52,9 @@ void hr_spool_stream_rest(struct hr_spool_stream *st);
 
 /*
  * Call it when a collector has all frames up to `seq`. Removes their segments except the newest. If
- * `keep`, only writes `seq` to `acked`, so that a full spool may remove them. *ret_removed: bytes.
+ * `keep`, only writes `seq` to `acked`, so that a full spool may remove them.
  */
-int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep,
-				uint64_t *ret_removed);
+int hr_spool_stream_acknowledge(struct hr_spool_stream *st, uint64_t seq, bool keep);
 
 /* Writes to `acked` that a collector has all frames of an ended stream, whose folder stays. */
 int hr_spool_stream_note(struct hr_spool_stream *st, uint64_t seq);

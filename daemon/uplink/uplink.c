@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define TICK_MS	      250u
-#define SCAN_MS	      30000u
-#define BETTER_MS     300000u
+#define TICK_MS 250u
+/* Defaults of the configuration. */
+#define SCAN_MS	   30000u
+#define BETTER_MS  300000u
+#define WAITING_MS 1000u
+/* How long a collector may leave frames unanswered. Long, because a link can be slow. */
+#define OWED_MS	      600000u
 #define SEED_FALLBACK UINT64_C(0x9e3779b97f4a7c15)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -89,22 +93,23 @@ static void *uplink_run(void *arg)
 
 static int copy_config(struct hr_uplink *u, const struct hr_uplink_config *c)
 {
+	struct hr_arena *a = &u->memory;
+
 	u->c = *c;
 	u->c.scan_ms = c->scan_ms ? c->scan_ms : SCAN_MS;
 	u->c.better_ms = c->better_ms ? c->better_ms : BETTER_MS;
-	u->c.collectors = NULL;
-	u->collectors =
-	    hr_arena_copy(&u->memory, c->collectors, c->n_collectors * sizeof(*u->collectors));
-	if (c->tls) {
-		u->tls_cert = hr_arena_text(&u->memory, c->tls->cert);
-		u->tls_key = hr_arena_text(&u->memory, c->tls->key);
-		u->tls_ca = hr_arena_text(&u->memory, c->tls->ca);
-	}
-	u->c.tls = NULL;
-	u->software = hr_arena_text(&u->memory, c->software);
-	u->node = hr_arena_text(&u->memory, c->node);
-	u->boot_id = hr_arena_text(&u->memory, c->boot_id);
-	if (u->memory.failed)
+	u->c.waiting_ms = c->waiting_ms ? c->waiting_ms : WAITING_MS;
+	u->c.owed_ms = c->owed_ms ? c->owed_ms : OWED_MS;
+	u->c.collectors = hr_arena_copy(a, c->collectors, c->n_collectors * sizeof(*c->collectors));
+	if (c->tls)
+		u->tls_files = (struct hr_tls_files){.cert = hr_arena_text(a, c->tls->cert),
+						     .key = hr_arena_text(a, c->tls->key),
+						     .ca = hr_arena_text(a, c->tls->ca)};
+	u->c.tls = c->tls ? &u->tls_files : NULL;
+	u->c.software = hr_arena_text(a, c->software);
+	u->c.node = hr_arena_text(a, c->node);
+	u->c.boot_id = hr_arena_text(a, c->boot_id);
+	if (a->failed)
 		return -ENOMEM;
 	if (getrandom(&u->backoff.random, sizeof(u->backoff.random), 0) < 0 || !u->backoff.random)
 		u->backoff.random = SEED_FALLBACK;

@@ -38,9 +38,8 @@ struct hr_uplink_config {
 	/* true: if the files are unreadable, connections fail, but not hr_uplink_new */
 	bool tls_later;
 	const char *software, *node, *boot_id;
-	bool any_node; /* true: also sends streams of other nodes */
-	bool any_aim;  /* true: also sends streams that are meant for other collectors */
-	bool keep;     /* true: this process's segments stay until hr_uplink_release */
+	bool all;  /* true: also sends streams of other nodes, or meant for other collectors */
+	bool keep; /* true: this process's segments stay until hr_uplink_release */
 	/*
 	 * A stream without a daemon is ended when its journal has been seen for this long;
 	 * HR_UPLINK_NEVER: never.

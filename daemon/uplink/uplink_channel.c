@@ -22,7 +22,7 @@ void hr__link_error(struct hr_uplink *u, const char *text, const char *advice)
 {
 	char name[HR_ADDRESS_HOST_BYTES + 32];
 
-	hr_address_text(&u->collectors[u->at], name, sizeof(name));
+	hr_address_text(&u->c.collectors[u->at], name, sizeof(name));
 	pthread_mutex_lock(&u->lock);
 	snprintf(u->stats.error, sizeof(u->stats.error), "%s%s%s%s%s",
 		 strstr(text, name) ? "" : name, strstr(text, name) ? "" : ": ", text,

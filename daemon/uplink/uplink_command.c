@@ -133,14 +133,13 @@ static int uplink_command_run(const struct hr_uplink_options *o, struct hr_spool
 	const struct hr_tls_files tls = hr_tls_paths_files(&o->tls);
 	struct hr_uplink_config c = {
 	    .spool = spool,
-	    .any_aim = true,
+	    .all = true,
 	    .collectors = o->to,
 	    .n_collectors = o->n_to,
 	    .tls = tls.cert ? &tls : NULL,
 	    .software = "headraced " HEADRACE_VERSION,
 	    .node = node,
 	    .boot_id = boot_id,
-	    .any_node = true,
 	    .recover_ms = o->recover_ms,
 	    .scan_ms = o->follow ? 0 : 1000,
 	};

@@ -84,13 +84,11 @@ struct hr__orphan {	 /* a stream that has a journal, but no daemon */
 #define HR__UPLINK_ORPHANS 256u
 
 struct hr_uplink {
-	struct hr_uplink_config c;
-	struct hr_address *collectors;
-	char *software, *node, *boot_id;
+	struct hr_uplink_config c; /* with the defaults; its texts and lists are copies */
+	struct hr_tls_files tls_files;
+	struct hr_arena memory; /* of the texts and lists of `c` */
 	/* Made from the files that were read last. NULL: plain TCP, or no file was read yet. */
 	struct hr_tls *tls;
-	char *tls_cert, *tls_key, *tls_ca; /* NULL: plain TCP */
-	struct hr_arena memory;		   /* has the memory of these texts, and of `collectors` */
 	pthread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;

@@ -12,9 +12,7 @@
 #define PING_MS	     10000u /* default, if HelloAck has no value */
 #define SILENT_PINGS 3u
 #define WINDOW_BYTES (32u << 20) /* default, if HelloAck has no value */
-/* How long a collector may leave frames unanswered. Long, because a link can be slow. */
-#define OWED_MS	  600000u
-#define STEADY_MS 10000u /* a connection that lasted this long was good */
+#define STEADY_MS    10000u	 /* a connection that lasted this long was good */
 
 static void dial(struct hr_uplink *u);
 
@@ -58,7 +56,7 @@ static void uplink_link_on_closed(void *self, int error, const char *why)
 		hr__link_error(u, error ? why : "the collector ended the connection", "");
 	else if (!ours)
 		hr__link_error(u, why,
-			       hr_conn_advice(&u->collectors[u->at], u->tls != NULL, error));
+			       hr_conn_advice(&u->c.collectors[u->at], u->tls != NULL, error));
 	if (u->ending)
 		return;
 	if (u->moving)
@@ -91,9 +89,9 @@ static void uplink_link_on_ready(void *self)
 	hr__link_set(u, HR__LINK_GREETING);
 	hello.min_version = HR_WIRE_VERSION_MIN;
 	hello.max_version = HR_WIRE_VERSION;
-	hello.software = u->software;
-	hello.node = u->node;
-	hello.boot_id = u->boot_id;
+	hello.software = (char *)(uintptr_t)u->c.software;
+	hello.node = (char *)(uintptr_t)u->c.node;
+	hello.boot_id = (char *)(uintptr_t)u->c.boot_id;
 	if (munge)
 		hello.munge = munge;
 	if (hr_conn_send_now(u->conn, HR_WIRE(HELLO, hello, &hello)) < 0)
@@ -121,7 +119,7 @@ static int on_hello_ack(struct hr_uplink *u, const Headrace__HelloAck *m)
 	hr__link_set(u, HR__LINK_UP);
 	pthread_mutex_lock(&u->lock);
 	u->stats.connected = true;
-	hr_address_text(&u->collectors[u->at], u->stats.collector, sizeof(u->stats.collector));
+	hr_address_text(&u->c.collectors[u->at], u->stats.collector, sizeof(u->stats.collector));
 	pthread_mutex_unlock(&u->lock);
 	hr__send_connected(u);
 	return 0;
@@ -198,12 +196,11 @@ static const struct hr_conn_events events = {.ready = uplink_link_on_ready,
  */
 static bool read_certificates(struct hr_uplink *u)
 {
-	const struct hr_tls_files files = {u->tls_cert, u->tls_key, u->tls_ca};
 	struct hr_tls *tls;
 	char *error = NULL;
-	int r = u->tls_cert ? hr_tls_new(&files, false, &tls, &error) : 0;
+	int r = u->c.tls ? hr_tls_new(u->c.tls, false, &tls, &error) : 0;
 
-	if (u->tls_cert && r == 0) {
+	if (u->c.tls && r == 0) {
 		hr_tls_unref(u->tls);
 		u->tls = tls;
 	} else if (r < 0) {
@@ -223,7 +220,7 @@ static void dial(struct hr_uplink *u)
 		try_again(u, false);
 		return;
 	}
-	r = hr_conn_connect(&u->loop, &u->collectors[u->at], u->tls, &events, u, &u->conn);
+	r = hr_conn_connect(&u->loop, &u->c.collectors[u->at], u->tls, &events, u, &u->conn);
 	if (!r)
 		return;
 	u->conn = NULL;
@@ -241,11 +238,6 @@ void hr__link_start(struct hr_uplink *u)
 static bool may_try_better(const struct hr_uplink *u)
 {
 	return u->at > 0 && u->in_flight == 0 && hr__uplink_now(u) >= u->better_at_ms;
-}
-
-static uint64_t owed_ms(const struct hr_uplink *u)
-{
-	return u->c.owed_ms ? u->c.owed_ms : OWED_MS;
 }
 
 static bool owed(const struct hr_uplink *u)
@@ -271,10 +263,10 @@ void hr__link_tick(struct hr_uplink *u)
 		if (now - hr_conn_received_ms(u->conn) > SILENT_PINGS * u->ping_ms) {
 			hr__link_broken(u, "the collector has sent nothing for %llu s",
 					(unsigned long long)(SILENT_PINGS * u->ping_ms / 1000));
-		} else if (now - u->answer_ms > owed_ms(u)) {
+		} else if (now - u->answer_ms > u->c.owed_ms) {
 			hr__link_broken(
 			    u, "the collector answers, but has acknowledged nothing for %llu s",
-			    (unsigned long long)(owed_ms(u) / 1000));
+			    (unsigned long long)(u->c.owed_ms / 1000));
 		} else if (may_try_better(u)) {
 			u->moving = true;
 			hr__link_set(u, HR__LINK_CLOSING);

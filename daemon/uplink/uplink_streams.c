@@ -11,8 +11,6 @@
 #include "common/now.h"
 #include "daemon/node/recover.h"
 
-#define WAITING_MS 1000u /* the default of `waiting_ms` */
-
 /* ---- waiting time of frames ------------------------------------------------------------------ */
 
 static void thin_out(struct hr__sending *s)
@@ -27,9 +25,7 @@ static void thin_out(struct hr__sending *s)
 /* Stores that frame `seq` was the newest at the time `ms`. */
 static void add_point(const struct hr_uplink *u, struct hr__sending *s, uint64_t seq, uint64_t ms)
 {
-	uint64_t apart_ms = u->c.waiting_ms ? u->c.waiting_ms : WAITING_MS;
-
-	if (s->n_points && ms < s->points[s->n_points - 1].ms + apart_ms)
+	if (s->n_points && ms < s->points[s->n_points - 1].ms + u->c.waiting_ms)
 		return;
 	if (s->n_points == HR__UPLINK_POINTS)
 		thin_out(s);
@@ -197,13 +193,13 @@ static bool aimed_here(const struct hr_uplink *u, const char *aim)
 	struct hr_address to[HR_ADDRESSES_MAX];
 	size_t n;
 
-	if (u->c.any_aim || !*aim || hr_address_parse_list(aim, to, HR_ADDRESSES_MAX, &n) < 0)
+	if (u->c.all || !*aim || hr_address_parse_list(aim, to, HR_ADDRESSES_MAX, &n) < 0)
 		return true;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < u->c.n_collectors; k++)
-			if (to[i].local == u->collectors[k].local &&
-			    to[i].port == u->collectors[k].port &&
-			    strcmp(to[i].host, u->collectors[k].host) == 0)
+			if (to[i].local == u->c.collectors[k].local &&
+			    to[i].port == u->c.collectors[k].port &&
+			    strcmp(to[i].host, u->c.collectors[k].host) == 0)
 				return true;
 	return false;
 }
@@ -241,7 +237,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 		hr_spool_stream_free(st);
 		return 0;
 	}
-	if ((!u->c.any_node && strcmp(st->id->node, u->node) != 0) ||
+	if ((!u->c.all && strcmp(st->id->node, u->c.node) != 0) ||
 	    !uplink_streams_take_over(u, st)) {
 		hr_spool_stream_free(st);
 		return 0;
@@ -298,10 +294,9 @@ void hr__streams_wake(struct hr_uplink *u)
 void hr__streams_settle(struct hr_uplink *u, struct hr__sending *s)
 {
 	bool keep = s->own && u->c.keep;
-	uint64_t removed;
 
 	drop_points(s);
-	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep, &removed);
+	(void)hr_spool_stream_acknowledge(s->stream, s->acked, keep);
 	if (s->state == HR__SENDING_ASIDE || !s->ends || s->acked < s->newest)
 		return;
 	/* the next process then need not connect for this stream */

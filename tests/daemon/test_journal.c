@@ -174,9 +174,10 @@ static void head_beyond(uint64_t spare, uint64_t head)
 	hr_journal_commit(j, HR_ENTRY_SEAL, capacity - spare);
 	hr_journal_begun(j);
 	hr_journal_close(j);
-	assert_int_equal(pwrite(fd, &head, sizeof(head),
-				(off_t)(HR_PAGE_BYTES + half_bytes + offsetof(struct hr_half, head))),
-			 sizeof(head));
+	assert_int_equal(
+	    pwrite(fd, &head, sizeof(head),
+		   (off_t)(HR_PAGE_BYTES + half_bytes + offsetof(struct hr_half, head))),
+	    sizeof(head));
 	assert_int_equal(hr_journal_open(fd, half_bytes, &j, &found), 0);
 	assert_true(found);
 	assert_int_equal(hr_journal_replay(j, gens), 1);
@@ -193,7 +194,7 @@ static void a_head_beyond_its_half_is_damage(void **state)
 	head_beyond(1 << 15, UINT64_MAX - 100);
 	head_beyond(1 << 15, UINT64_MAX);
 	head_beyond(0, UINT64_MAX - 100); /* although all entries are intact */
-	head_beyond(0, (1 << 16) - 56);   /* 8 bytes beyond the half */
+	head_beyond(0, (1 << 16) - 56);	  /* 8 bytes beyond the half */
 }
 
 int main(void)

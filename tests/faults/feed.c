@@ -276,7 +276,7 @@ int main(int argc, char **argv)
 	struct hr_uplink_config config = {.collectors = collectors,
 					  .software = "feed",
 					  .boot_id = "b00t",
-					  .any_node = true,
+					  .all = true,
 					  .recover_ms = HR_UPLINK_NEVER,
 					  .better_ms = 2000,
 					  .scan_ms = 200};
