@@ -25,7 +25,6 @@
 #include "daemon/service/worker.h"
 #include "daemon/uplink/uplink_command.h"
 #include "daemon/service/config.h"
-#include "daemon/uplink/uplink_options.h"
 
 #define EXIT_USAGE 2
 

@@ -9,7 +9,7 @@ target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_host head
 
 add_subdirectory(service)
 
-add_executable(headraced main.c uplink/uplink_command.c uplink/uplink_options.c)
+add_executable(headraced main.c uplink/uplink_command.c)
 target_compile_definitions(headraced PRIVATE _GNU_SOURCE HEADRACE_VERSION="${PROJECT_VERSION}")
 hr_flags(headraced)
 target_link_libraries(headraced PRIVATE headrace_service headrace_keeper headrace_daemon headrace_uplink headrace_config)

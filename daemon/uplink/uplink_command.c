@@ -4,17 +4,17 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "common/config.h"
 #include "common/host.h"
 #include "common/text.h"
 #include "daemon/spool/spool_stream.h"
 #include "daemon/uplink/uplink.h"
-#include "daemon/uplink/uplink_options.h"
+#include "net/tls_find.h"
 
 #define LOOK_NS	      50000000L
 #define EXIT_USAGE    2
@@ -30,6 +30,137 @@ static void on_signal(int number)
 {
 	(void)number;
 	interrupted = 1;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+struct options {
+	const char *spool;
+	char *collectors; /* as the user typed them */
+	struct hr_address to[HR_ADDRESSES_MAX];
+	size_t n_to;
+	char *tls_cert, *tls_key, *tls_ca; /* as the user typed them */
+	struct hr_tls_paths tls;	   /* the files that were found */
+	char *discard; /* the job to discard; NULL: none, and `collectors` is not NULL */
+	uint64_t recover_ms;
+	bool follow, help;
+};
+
+#define KEY(name, type, field) HR_CONFIG_KEY(struct options, name, type, field)
+
+static const struct hr_config_key keys[] = {
+    {KEY("collector", LIST, collectors), .value_name = "LIST",
+     .help = "Collectors to send to: tcp://HOST[:PORT] or unix:///PATH, in order of preference; "
+	     "comma-separated, repeatable."},
+    {KEY("tls_cert", TEXT, tls_cert), .value_name = "FILE",
+     .help = "Your certificate (PEM); '' selects plain TCP. Default of this and the next two "
+	     "options: HEADRACE_TLS_CERT, HEADRACE_TLS_KEY, HEADRACE_TLS_CA, else cert.pem, "
+	     "key.pem and ca.pem in ~/.config/headrace/tls, else plain TCP."},
+    {KEY("tls_key", TEXT, tls_key), .value_name = "FILE", .help = "Key of the certificate (PEM)."},
+    {KEY("tls_ca", TEXT, tls_ca), .value_name = "FILE",
+     .help = "CA certificates (PEM) that verify the collector."},
+    {KEY("follow", FLAG, follow),
+     .help = "Do not end: also send data that is added to the spool later."},
+    {KEY("recover_after", DURATION, recover_ms), .value_name = "TIME",
+     .help = "Time to wait for a headraced that continues the stream of a killed one, before that "
+	     "stream is ended (default: 0)."},
+    {KEY("discard", TEXT, discard), .value_name = "JOB",
+     .help = "Send nothing: delete the data of job JOB that no collector has acknowledged, and "
+	     "report how much was deleted. For a job that collectors reject, for example because "
+	     "another user has a job with this id."},
+    {KEY("help", FLAG, help), .help = "Print this text."},
+};
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* Prints why a call failed, and frees the text. Returns r. */
+static int call_failed(int r, char *error)
+{
+	hr_text_print(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
+	free(error);
+	return r;
+}
+
+static int mistake(const char *text)
+{
+	fprintf(stderr,
+		"headraced: %s\nheadraced: hint: `headraced uplink --help` lists the options\n",
+		text);
+	return -EINVAL;
+}
+
+static int read_arguments(int argc, char **argv, struct options *o)
+{
+	for (int i = 1; i < argc;) {
+		char *error = NULL;
+		int r = hr_config_flag(keys, KEYS, o, argc, argv, &i, &error);
+
+		if (r == -ENOENT && strcmp(argv[i], "-h") == 0) {
+			o->help = true;
+			return 0;
+		}
+		if (r == -ENOENT && argv[i][0] != '-' && !o->spool) {
+			o->spool = argv[i++];
+			continue;
+		}
+		if (r == -ENOENT) {
+			hr_text_print(stderr, "headraced: unknown option or operand: %s\n", argv[i]);
+			return r;
+		}
+		if (r < 0)
+			return call_failed(r, error);
+	}
+	return 0;
+}
+
+static int find_certificate(struct options *o)
+{
+	const struct hr_tls_files given = {o->tls_cert, o->tls_key, o->tls_ca};
+	char *error = NULL;
+	bool local = true;
+	int r;
+
+	for (size_t i = 0; i < o->n_to; i++)
+		local &= o->to[i].local;
+	r = local ? 0 : hr_tls_find(&given, &o->tls, &error);
+	return r < 0 ? call_failed(r, error) : r;
+}
+
+static int options_check(struct options *o)
+{
+	char *error = NULL;
+	int r;
+
+	if (!o->spool)
+		return mistake("no SPOOL given");
+	if (o->discard && (o->collectors || o->follow))
+		return mistake("--discard cannot be combined with --collector or --follow");
+	if (o->discard)
+		return *o->discard ? 0 : mistake("--discard needs a job id");
+	if (!o->collectors || !*o->collectors)
+		return mistake("--collector is required");
+	r = hr_address_parse_targets(o->collectors, o->to, HR_ADDRESSES_MAX, &o->n_to, &error);
+	if (r < 0)
+		fprintf(stderr, "headraced: --collector %s\n", error ? error : "out of memory");
+	free(error);
+	return r < 0 ? r : find_certificate(o);
+}
+
+static void print_help(void)
+{
+	fputs("usage: headraced uplink SPOOL --collector tcp://HOST[:PORT][,...] [OPTION...]\n"
+	      "       headraced uplink SPOOL --discard JOB\n\n"
+	      "Sends the contents of a spool to a collector, and ends when the collector has "
+	      "acknowledged all of it.\n\n",
+	      stdout);
+	hr_config_help(keys, KEYS, stdout);
+	fputs("\nExit status: 0: everything is acknowledged, or deleted; 1: something is not; 2: "
+	      "usage; 66: no such spool or job.\n",
+	      stdout);
+}
+
+void hr_uplink_man(FILE *to)
+{
+	hr_config_man(keys, KEYS, false, to);
 }
 
 /* ---- the spool ------------------------------------------------------------------------------- */
@@ -56,8 +187,7 @@ static int discard(const char *job, struct hr_spool *spool)
 	int r = hr_spool_discard(spool, job, &done, &error);
 
 	if (r < 0) {
-		hr_text_print(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
-		free(error);
+		call_failed(r, error);
 		return EXIT_FAILURE;
 	}
 	if (done.streams + done.kept == 0) {
@@ -127,7 +257,7 @@ static int send_all(struct hr_uplink *u, bool follow)
 	return say_end(&s);
 }
 
-static int uplink_command_run(const struct hr_uplink_options *o, struct hr_spool *spool)
+static int uplink_command_run(const struct options *o, struct hr_spool *spool)
 {
 	char node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], *error = NULL;
 	const struct hr_tls_files tls = hr_tls_paths_files(&o->tls);
@@ -150,8 +280,7 @@ static int uplink_command_run(const struct hr_uplink_options *o, struct hr_spool
 	hr_host_boot_id(boot_id);
 	r = hr_uplink_new(&c, &u, &error);
 	if (r) {
-		hr_text_print(stderr, "headraced: %s\n", error ? error : strerrordesc_np(-r));
-		free(error);
+		call_failed(r, error);
 		return EXIT_FAILURE;
 	}
 	status = send_all(u, o->follow);
@@ -162,18 +291,21 @@ static int uplink_command_run(const struct hr_uplink_options *o, struct hr_spool
 int hr_uplink_command(int argc, char **argv)
 {
 	const struct sigaction stop = {.sa_handler = on_signal};
-	struct hr_uplink_options o;
+	struct options o = {0};
 	struct hr_spool *spool;
-	int status = hr_uplink_options_read(argc, argv, &o) < 0 ? EXIT_USAGE : 0;
+	int r = read_arguments(argc, argv, &o), status = 0;
 
-	if (status == 0 && o.help) {
-		hr_uplink_help(stdout);
-	} else if (status == 0 && (status = open_spool(o.spool, &spool)) == 0) {
+	if (r < 0 || (!o.help && options_check(&o) < 0)) {
+		status = EXIT_USAGE;
+	} else if (o.help) {
+		print_help();
+	} else if ((status = open_spool(o.spool, &spool)) == 0) {
 		sigaction(SIGINT, &stop, NULL);
 		sigaction(SIGTERM, &stop, NULL);
 		status = o.discard ? discard(o.discard, spool) : uplink_command_run(&o, spool);
 		hr_spool_free(spool);
 	}
-	hr_uplink_options_done(&o);
+	hr_config_done(keys, KEYS, &o);
+	hr_tls_paths_done(&o.tls);
 	return status;
 }
