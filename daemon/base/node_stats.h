@@ -6,12 +6,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hr_node_stats { /* hr_drain_stats returns a consistent copy to any thread */
-	uint64_t events, bytes_moved, lost, torn, hostile;
+struct hr_engine_stats {
+	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
 	uint64_t read_bytes, written_bytes; /* bytes of a copy between files count in both */
-	uint64_t stray, detached; /* parts of `lost`; other lost operations found a full ring */
+	uint64_t stray, detached; /* parts of `lost`; all other lost operations found a full ring */
+	/* Boot clock: start of the job; 0: no START entry was applied yet. */
+	uint64_t start_ns;
+	uint32_t processes, processes_total;
+	/*
+	 * Live processes that had an input wait: their number, sum of the starts of their first
+	 * waits, sum of all their waits.
+	 */
+	uint32_t waiters;
+	uint64_t waiting_since_ns, waited_ns;
+	uint64_t steps;
+	/* operations on files: that probes counted, recorded, and lost */
+	uint64_t kernel_ops, kernel_added, kernel_lost;
+};
+
+struct hr_node_stats { /* hr_drain_stats returns a consistent copy to any thread */
+	struct hr_engine_stats engine;
 	uint64_t stored_bytes;
-	uint32_t sessions_total;
 	/* Result of the last append: 0 or -errno. After an error, headraced retries each second. */
 	int store_error;
 	bool counters_only; /* max_bytes was reached */
@@ -25,9 +40,6 @@ struct hr_node_stats { /* hr_drain_stats returns a consistent copy to any thread
 	bool unreported;  /* the store also had no room to report `given_up` in a Loss frame */
 	uint64_t refused; /* processes and threads that got no ring, because a limit was reached */
 	int input_wait;	  /* share of live training loops' time, in 1/1000; -1: no training loop */
-	uint64_t steps;
-	uint64_t start_ns; /* CLOCK_BOOTTIME at the start of the job; 0: unknown */
-	uint64_t kernel_ops, kernel_added, kernel_lost; /* see struct hr_engine_stats */
 };
 
 #endif

@@ -155,26 +155,9 @@ static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
 
 static void publish(struct hr_drain *d)
 {
-	struct hr_engine_stats e;
-
-	hr_engine_stats_get(d->c.engine, &e);
 	pthread_mutex_lock(&d->lock);
-	d->stats.events = e.records;
-	d->stats.bytes_moved = e.bytes_moved;
-	d->stats.read_bytes = e.read_bytes;
-	d->stats.written_bytes = e.written_bytes;
-	d->stats.lost = e.lost;
-	d->stats.input_wait = input_wait(&e, hr_engine_now(d->c.engine));
-	d->stats.steps = e.steps;
-	d->stats.start_ns = e.start_ns;
-	d->stats.kernel_ops = e.kernel_ops;
-	d->stats.kernel_added = e.kernel_added;
-	d->stats.kernel_lost = e.kernel_lost;
-	d->stats.stray = e.stray;
-	d->stats.detached = e.detached;
-	d->stats.torn = e.torn;
-	d->stats.hostile = e.hostile;
-	d->stats.sessions_total = e.processes_total;
+	hr_engine_stats_get(d->c.engine, &d->stats.engine);
+	d->stats.input_wait = input_wait(&d->stats.engine, hr_engine_now(d->c.engine));
 	d->stats.counters_only = d->counters_only;
 	d->stats.refused = d->refused_noted;
 	d->stats.journal_in_memory = d->c.journal_in_memory;

@@ -17,6 +17,7 @@
 #ifndef HEADRACE_DAEMON_ENGINE_ENGINE_H
 #define HEADRACE_DAEMON_ENGINE_ENGINE_H
 
+#include "daemon/base/node_stats.h"
 #include "daemon/journal/entry.h"
 #include "daemon/journal/journal.h"
 #include "daemon/engine/out.h"
@@ -28,24 +29,6 @@ _Static_assert(sizeof(struct hr_known_row) * 2 * HR_ENTRY_SLOTS + 64 <= HR_KNOWN
 
 struct hr_engine;
 struct hr_loss;
-
-struct hr_engine_stats {
-	uint64_t records, events, bytes_moved, lost, torn, hostile, batches;
-	uint64_t read_bytes, written_bytes; /* bytes of a copy between files count in both */
-	uint64_t stray, detached; /* parts of `lost`; all other lost operations found a full ring */
-	/* Boot clock: start of the job; 0: no START entry was applied yet. */
-	uint64_t start_ns;
-	uint32_t processes, processes_total;
-	/*
-	 * Live processes that had an input wait: their number, sum of the starts of their first
-	 * waits, sum of all their waits.
-	 */
-	uint32_t waiters;
-	uint64_t waiting_since_ns, waited_ns;
-	uint64_t steps;
-	/* operations on files: that probes counted, recorded, and lost */
-	uint64_t kernel_ops, kernel_added, kernel_lost;
-};
 
 int hr_engine_new(struct hr_batch_pool *pool, struct hr_engine **ret);
 void hr_engine_free(struct hr_engine *e); /* accepts NULL */

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/base/loop.h"
+
 /* Pictures list the operations that have been in flight for longer than this, by default. */
 #define IN_FLIGHT_NS UINT64_C(1000000000)
 
@@ -64,11 +66,6 @@ static int picture_get(struct hr_live_link *l, struct hr_node *n, uint64_t in_fl
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static void client_freed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
-
 static void live_link_leave(struct hr_live_client *a)
 {
 	struct hr_live_client **at = &a->link->clients;
@@ -79,7 +76,7 @@ static void live_link_leave(struct hr_live_client *a)
 	picture_unref(a->picture);
 	uv_poll_stop(&a->poll);
 	close(a->fd);
-	uv_close((uv_handle_t *)&a->poll, client_freed);
+	uv_close((uv_handle_t *)&a->poll, hr_handle_free_data);
 }
 
 /* Sends what the socket takes of the picture. False: all is sent, or an error. */

@@ -17,39 +17,41 @@ void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *
 	if (s->measured_ms != 0 && ms < MEASURE_MS)
 		return;
 	if (s->measured_ms != 0) {
-		s->events_per_s = (now->events - s->events) * 1000 / ms;
-		s->bytes_per_s = (now->bytes_moved - s->bytes) * 1000 / ms;
-		s->steps_per_ks = (now->steps - s->steps) * 1000000 / ms;
+		s->events_per_s = (now->engine.records - s->events) * 1000 / ms;
+		s->bytes_per_s = (now->engine.bytes_moved - s->bytes) * 1000 / ms;
+		s->steps_per_ks = (now->engine.steps - s->steps) * 1000000 / ms;
 	}
 	s->measured_ms = now_ms;
-	s->events = now->events;
-	s->bytes = now->bytes_moved;
-	s->steps = now->steps;
+	s->events = now->engine.records;
+	s->bytes = now->engine.bytes_moved;
+	s->steps = now->engine.steps;
 }
 
 static void fill_counts(const struct hr_node_stats *n, Headrace__JobStatus *ret)
 {
-	ret->processes_total = n->sessions_total;
-	ret->events = n->events;
-	ret->bytes_moved = n->bytes_moved;
-	ret->read_bytes = n->read_bytes;
-	ret->written_bytes = n->written_bytes;
+	const struct hr_engine_stats *e = &n->engine;
+
+	ret->processes_total = e->processes_total;
+	ret->events = e->records;
+	ret->bytes_moved = e->bytes_moved;
+	ret->read_bytes = e->read_bytes;
+	ret->written_bytes = e->written_bytes;
 	ret->stored_bytes = n->stored_bytes;
 	ret->has_input_wait = n->input_wait >= 0;
 	ret->input_wait = ret->has_input_wait ? (uint32_t)n->input_wait : 0;
-	ret->steps = n->steps;
-	ret->since_ms = n->start_ns > 0 ? (hr_boot_ns() - n->start_ns) / 1000000 : 0;
-	ret->lost = n->lost + n->torn;
-	ret->ring_full = n->lost - n->stray - n->detached;
-	ret->stray = n->stray;
-	ret->detached = n->detached;
-	ret->torn = n->torn;
-	ret->hostile = n->hostile;
+	ret->steps = e->steps;
+	ret->since_ms = e->start_ns > 0 ? (hr_boot_ns() - e->start_ns) / 1000000 : 0;
+	ret->lost = e->lost + e->torn;
+	ret->ring_full = e->lost - e->stray - e->detached;
+	ret->stray = e->stray;
+	ret->detached = e->detached;
+	ret->torn = e->torn;
+	ret->hostile = e->hostile;
 	ret->refused = n->refused;
 	ret->store_error = n->store_error;
-	ret->kernel_ops = n->kernel_ops;
-	ret->kernel_added = n->kernel_added;
-	ret->kernel_lost = n->kernel_lost;
+	ret->kernel_ops = e->kernel_ops;
+	ret->kernel_added = e->kernel_added;
+	ret->kernel_lost = e->kernel_lost;
 }
 
 static void fill_sending(struct hr_job_status *s, Headrace__JobStatus *ret)

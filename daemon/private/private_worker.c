@@ -14,7 +14,7 @@
 #include <uv.h>
 
 #include "common/fdstore.h"
-#include "daemon/base/accept.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/exit.h"
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
@@ -66,11 +66,6 @@ static uint64_t now_ms(const struct private_worker *w)
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-static void run_closed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
-
 /* Removes a run. Its memory is freed when libuv has closed the handle. */
 static void run_free(struct private_run *run)
 {
@@ -87,7 +82,7 @@ static void run_free(struct private_run *run)
 	}
 	uv_poll_stop(&run->poll);
 	close(run->fd);
-	uv_close((uv_handle_t *)&run->poll, run_closed);
+	uv_close((uv_handle_t *)&run->poll, hr_handle_free_data);
 }
 
 static unsigned runs_in(const struct private_worker *w, enum run_state state)
@@ -188,7 +183,7 @@ static void fill_left(struct private_worker *w, const struct private_run *run, b
 	hr_node_stats(w->node, &s);
 	ret->print = print;
 	ret->runs = runs_present(w, run);
-	ret->events = s.events;
+	ret->events = s.engine.records;
 	ret->store_error = store_error;
 	ret->given_up = s.given_up;
 	ret->given_up_bytes = s.given_up_bytes;
@@ -559,11 +554,7 @@ static void stop_loop(struct private_worker *w)
 		run_free(run);
 	}
 	hr_live_link_done(&w->live);
-	uv_close((uv_handle_t *)&w->accept, NULL);
-	uv_close((uv_handle_t *)&w->sigterm, NULL);
-	uv_close((uv_handle_t *)&w->tick, NULL);
-	uv_run(&w->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&w->loop);
+	hr_loop_close(&w->loop);
 }
 
 /* Records until the job is over. Returns the exit status. */

@@ -4,12 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "daemon/base/loop.h"
 #include "daemon/service/internal.h"
-
-static void client_freed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
 
 void hr__service_client_close(struct client *a)
 {
@@ -21,7 +17,7 @@ void hr__service_client_close(struct client *a)
 	a->service->n_clients--;
 	uv_poll_stop(&a->poll);
 	close(a->fd);
-	uv_close((uv_handle_t *)&a->poll, client_freed);
+	uv_close((uv_handle_t *)&a->poll, hr_handle_free_data);
 }
 
 void hr__service_client_done(struct client *a)

@@ -10,7 +10,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/users.h"
-#include "daemon/base/accept.h"
+#include "daemon/base/loop.h"
 #include "daemon/service/internal.h"
 
 /* ---- status ---------------------------------------------------------------------------------- */

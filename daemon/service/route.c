@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "daemon/base/accept.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/hello.h"
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
@@ -244,11 +244,6 @@ static bool route_connection(struct service *s, int fd)
  * After a kill, the next service may find a connection that was already handled. The hello of this
  * connection is gone, so the service drops the connection.
  */
-static void pending_freed(uv_handle_t *handle)
-{
-	free(handle);
-}
-
 static void accept_queue_trim(struct service *s)
 {
 	while (s->pending && s->pending->fd < 0) {
@@ -266,7 +261,7 @@ static void accept_queue_trim(struct service *s)
 static void pending_done(struct pending *g)
 {
 	if (g->poll) /* stop before close(): a new file may get the number afterwards */
-		uv_close((uv_handle_t *)g->poll, pending_freed);
+		uv_close((uv_handle_t *)g->poll, hr_handle_free);
 	g->poll = NULL;
 	close(g->fd);
 	g->fd = -1;

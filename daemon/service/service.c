@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/fdstore.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 
@@ -319,13 +320,6 @@ static int service_start(struct service *s)
 	return r;
 }
 
-static void service_close_handle(uv_handle_t *handle, void *arg)
-{
-	(void)arg;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
-}
-
 /* Stops the service. Files and retained descriptors stay for the next service. */
 static void service_stop(struct service *s)
 {
@@ -333,9 +327,7 @@ static void service_stop(struct service *s)
 	hr__service_pending_leave(s);
 	hr__service_clients_leave(s);
 	hr_metrics_close(s->metrics);
-	uv_walk(&s->loop, service_close_handle, NULL);
-	uv_run(&s->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&s->loop);
+	hr_loop_close(&s->loop);
 	hr__service_jobs_free(s);
 }
 

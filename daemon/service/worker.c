@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "daemon/base/cgroup.h"
+#include "daemon/base/loop.h"
 #include "common/fdstore.h"
 #include "daemon/node/live_link.h"
 #include "daemon/private/job_status.h"
@@ -319,15 +320,6 @@ static int worker_start_loop(struct service_worker *w)
 	return 0;
 }
 
-static void stop_loop(struct service_worker *w)
-{
-	hr_live_link_done(&w->live);
-	uv_close((uv_handle_t *)&w->channel, NULL);
-	uv_close((uv_handle_t *)&w->tick, NULL);
-	uv_run(&w->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&w->loop);
-}
-
 int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 {
 	struct service_worker *w = calloc(1, sizeof(*w));
@@ -348,7 +340,8 @@ int hr_service_worker(int config_fd, int channel_fd, int handoff_fd)
 	if (r == 0 && worker_start_loop(w) == 0) {
 		hr_fdstore_notify("READY=1");
 		uv_run(&w->loop, UV_RUN_DEFAULT);
-		stop_loop(w);
+		hr_live_link_done(&w->live);
+		hr_loop_close(&w->loop);
 		status = w->exit_status;
 	} else if (r == -ESTALE) {
 		status = EXIT_SUCCESS;

@@ -16,6 +16,7 @@
 #include "common/text.h"
 #include "common/fdstore.h"
 #include "daemon/base/hello.h"
+#include "daemon/base/loop.h"
 #include "daemon/base/passfd.h"
 #include "daemon/service/internal.h"
 #include "daemon/service/worker.h"
@@ -183,15 +184,10 @@ void hr__service_on_notice(uv_poll_t *poll, int status, int events)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static void poll_freed(uv_handle_t *handle)
-{
-	free(handle);
-}
-
 static void forget_process(struct job *job)
 {
 	if (job->poll)
-		uv_close((uv_handle_t *)job->poll, poll_freed);
+		uv_close((uv_handle_t *)job->poll, hr_handle_free);
 	job->poll = NULL;
 	if (job->channel >= 0)
 		close(job->channel);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "daemon/base/loop.h"
+
 #define TICK_MS 250u
 /* Defaults of the configuration. */
 #define SCAN_MS	   30000u
@@ -133,20 +135,10 @@ static int open_loop(struct hr_uplink *u)
 	return uv_timer_start(&u->tick, uplink_on_tick, TICK_MS, TICK_MS);
 }
 
-static void uplink_close_handle(uv_handle_t *handle, void *arg)
-{
-	(void)arg;
-	if (!uv_is_closing(handle))
-		uv_close(handle, NULL);
-}
-
 static void uplink_done(struct hr_uplink *u, bool loop)
 {
-	if (loop) {
-		uv_walk(&u->loop, uplink_close_handle, NULL);
-		uv_run(&u->loop, UV_RUN_DEFAULT);
-		uv_loop_close(&u->loop);
-	}
+	if (loop)
+		hr_loop_close(&u->loop);
 	hr__streams_free(u);
 	hr_tls_unref(u->tls);
 	pthread_mutex_destroy(&u->lock);

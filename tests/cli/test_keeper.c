@@ -196,14 +196,14 @@ static void test_passes_status(void **state)
 /* Rates of `headrace status`: since the last measurement, of which there is one a second. */
 static void test_rates(void **state)
 {
-	struct hr_node_stats now = {.events = 1000, .bytes_moved = 4096, .steps = 10};
+	struct hr_node_stats now = {.engine = {.records = 1000, .bytes_moved = 4096, .steps = 10}};
 	struct hr_job_status s = {0};
 
 	hr_job_status_measure(&s, &now, 5000);
 	assert_int_equal(s.events_per_s + s.bytes_per_s + s.steps_per_ks, 0);
-	now.events = 1500;
-	now.bytes_moved = 8192;
-	now.steps = 13;
+	now.engine.records = 1500;
+	now.engine.bytes_moved = 8192;
+	now.engine.steps = 13;
 	hr_job_status_measure(&s, &now, 5800); /* too soon */
 	assert_int_equal(s.events_per_s + s.bytes_per_s + s.steps_per_ks, 0);
 	hr_job_status_measure(&s, &now, 7000);
