@@ -9,8 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/base/exit.h"
@@ -202,11 +200,11 @@ static void accept_all(struct hr_attach *a)
 	while (a->n_pending + a->n_orphans < PENDING_MOST && a->n_exited < EXITED_MOST) {
 		struct pending_attach *g = pending_unused(a);
 
-		fd = a->c.handoff_fd > 0 ? peek_handoff(a) : accept_one(a, g);
+		fd = a->c.node->handoff_fd > 0 ? peek_handoff(a) : accept_one(a, g);
 		if (fd < 0)
 			break;
 		pending_open(a, g, fd);
-		if (a->c.handoff_fd > 0) {
+		if (a->c.node->handoff_fd > 0) {
 			hr_passfd_drop(a->listen_fd);
 			/* Release: pairs with hr_attach_use, which reads this counter first. */
 			__atomic_add_fetch(&a->served, 1, __ATOMIC_RELEASE);
@@ -314,31 +312,11 @@ static void *attach_run(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int listen_at(const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd, r = 0;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(addr.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	unlink(path);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || chmod(path, 0666) < 0 ||
-	    listen(fd, BACKLOG) < 0)
-		r = -errno;
-	if (r) {
-		close(fd);
-		return r;
-	}
-	return fd;
-}
-
 int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 {
+	const struct hr_node_config *node = config->node;
 	struct hr_attach *a = calloc(1, sizeof(*a));
+	bool handoff = node->handoff_fd > 0;
 	int r;
 
 	if (!a)
@@ -358,16 +336,8 @@ int hr_attach_new(const struct hr_attach_config *config, struct hr_attach **ret)
 	 * The socket and its backlog outlive a recording process. A shim checks whether its peer is
 	 * stopped (shim/core/session.c), and the peer is the process that called listen() last.
 	 */
-	if (config->handoff_fd > 0) {
-		a->listen_fd = fcntl(config->handoff_fd, F_DUPFD_CLOEXEC, 3);
-		r = a->listen_fd < 0 ? -errno : 0;
-	} else if (config->listen_fd > 0) {
-		a->listen_fd = fcntl(config->listen_fd, F_DUPFD_CLOEXEC, 3);
-		r = a->listen_fd < 0 || listen(a->listen_fd, BACKLOG) < 0 ? -errno : 0;
-	} else {
-		a->listen_fd = listen_at(config->socket);
-		r = a->listen_fd < 0 ? a->listen_fd : 0;
-	}
+	a->listen_fd = fcntl(handoff ? node->handoff_fd : node->shim_fd, F_DUPFD_CLOEXEC, 3);
+	r = a->listen_fd < 0 || (!handoff && listen(a->listen_fd, BACKLOG) < 0) ? -errno : 0;
 	if (!r) {
 		a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		a->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -409,8 +379,8 @@ void hr_attach_stop(struct hr_attach *a)
 		return;
 	pthread_join(a->thread, NULL);
 	a->running = false;
-	if (a->c.handoff_fd <= 0)
-		unlink(a->c.socket);
+	if (a->c.node->handoff_fd <= 0)
+		unlink(a->c.node->shim_socket);
 }
 
 void hr_attach_free(struct hr_attach *a)

@@ -26,13 +26,7 @@ extern uint64_t hr_attach_pending_ns;
 struct hr_attach;
 
 struct hr_attach_config {
-	const char *socket;
-	int listen_fd;	/* a listening socket of the caller at `socket`; 0: none */
-	int handoff_fd; /* the caller's hand-off queue (passfd.h); 0: none */
-	uint32_t uid;	/* the owner of the job; of other users, only root may attach */
-	const char *ranks, *local_ranks;
-	uint32_t max_sessions;
-	uint64_t max_ring_bytes;
+	const struct hr_node_config *node; /* it has limits, and shim_fd or handoff_fd */
 	/* The highest process number; atomic, because the drain thread uses it, too. */
 	uint64_t *last_proc;
 	struct hr_probes *probes; /* NULL: no probes (yet); atomic */

@@ -36,12 +36,12 @@ static bool deselected(const struct hr_attach *a, const struct handshake *v)
 	struct hr_hello_item item;
 	size_t at = 0;
 
-	if (!a->c.ranks && !a->c.local_ranks)
+	if (!a->c.node->ranks && !a->c.node->local_ranks)
 		return false;
 	while (hr_hello_next(v->message, v->bytes, &at, &item))
 		if (item.kind == HR_ITEM_ENV)
 			hr_rank_env(&rank, (const char *)item.value, item.bytes);
-	return hr_rank_left_out(&rank, a->c.ranks, a->c.local_ranks);
+	return hr_rank_left_out(&rank, a->c.node->ranks, a->c.node->local_ranks);
 }
 
 static bool attached(void *arg, pid_t pid)
@@ -108,7 +108,7 @@ static int make_map(struct hr_attach *a, uint32_t abi, uint64_t token, uint32_t 
 	};
 	int fd;
 
-	if (a->ring_bytes + MAP_BYTES > a->c.max_ring_bytes)
+	if (a->ring_bytes + MAP_BYTES > a->c.node->max_ring_bytes)
 		return -ENOSPC;
 	fd = hr_ringpool_take(&a->pool, ret);
 	if (fd < 0)
@@ -146,7 +146,7 @@ static int next_map(struct hr_attach *a, struct handshake *v, const struct attac
 {
 	if (!v->offered)
 		return make_map(a, v->hello.abi, c->token, c->n_maps, ret, ret_fd);
-	if (a->ring_bytes + hr_map_size(&v->offer.map) > a->c.max_ring_bytes)
+	if (a->ring_bytes + hr_map_size(&v->offer.map) > a->c.node->max_ring_bytes)
 		return -ENOSPC;
 	*ret = v->offer.map;
 	*ret_fd = v->offer.fd;
@@ -205,7 +205,7 @@ static int new_session(struct hr_attach *a, struct handshake *v, struct hr_ack *
 	struct hr_map map;
 	int r;
 
-	if (a->live >= a->c.max_sessions || c.token == 0)
+	if (a->live >= a->c.node->max_sessions || c.token == 0)
 		return -ENOSPC;
 	c.proc = next_proc(a);
 	r = hr_session_new(c.proc, c.token, c.pid, &s);
@@ -410,7 +410,7 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &v->cred, &len) < 0 || v->cred.pid <= 0)
 		return -EACCES;
 	if (v->hello.kind == HR_HELLO_EXEC) {
-		if (v->cred.uid == a->c.uid || v->cred.uid == 0)
+		if (v->cred.uid == a->c.node->uid || v->cred.uid == 0)
 			note_unrecorded(a, v);
 		return -EALREADY; /* a notice gets no answer */
 	}
@@ -421,7 +421,7 @@ static int attach_handshake_answer(struct hr_attach *a, int fd, struct handshake
 	if (r)
 		return r;
 	v->offered = v->offer.fd >= 0;
-	if (v->cred.uid != a->c.uid && v->cred.uid != 0)
+	if (v->cred.uid != a->c.node->uid && v->cred.uid != 0)
 		return -EACCES;
 	left = !v->offered && hung_up(fd);
 	if (v->hello.kind == HR_HELLO_ATTACH)

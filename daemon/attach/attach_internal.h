@@ -102,7 +102,7 @@ struct handshake {
 /* Flags for recv. With a hand-off queue, messages stay in the socket until they are processed. */
 static inline int hr__attach_read_flags(const struct hr_attach *a)
 {
-	return a->c.handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
+	return a->c.node->handoff_fd > 0 ? MSG_DONTWAIT | MSG_PEEK : MSG_DONTWAIT;
 }
 
 /* attach_handshake.c: processes the message in a->message, and answers it. */

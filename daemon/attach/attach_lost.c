@@ -34,10 +34,8 @@ void hr__attach_lose(struct hr_attach *a, enum hr_loss_reason reason, pid_t pid,
 		    .reason = reason, .count = 1, .pid = pid, .image = image};
 		hr_journal_commit(a->c.journal, HR_ENTRY_NOTE, sizeof(*in));
 		hr_journal_unlock(a->c.journal);
-	} else if (reason == HR_LOSS_LIMIT) {
-		hr_drain_refused(a->c.drain, 1);
 	} else {
-		hr_drain_missed(a->c.drain);
+		hr_drain_lose(a->c.drain, reason, 1);
 	}
 }
 

@@ -20,9 +20,9 @@ struct hr_node_config {
 	const char *store;
 	/* The spool whose folder is `store`. It outlives the node. NULL: `store` is not a spool. */
 	struct hr_spool *spool;
-	/* Path of the listening socket (mode 0666). The caller makes its folder. */
+	/* Path of the listening socket shim_fd, which the node removes when it stops. */
 	const char *shim_socket;
-	int shim_fd; /* already listens at this path, and outlives the process; 0: none */
+	int shim_fd; /* the caller's; it may outlive the process */
 	/* The hand-off queue of the node service, which replaces shim_fd; 0: none. */
 	int handoff_fd;
 	/*

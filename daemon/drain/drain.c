@@ -159,7 +159,7 @@ static void publish(struct hr_drain *d)
 	hr_engine_stats_get(d->c.engine, &d->stats.engine);
 	d->stats.input_wait = input_wait(&d->stats.engine, hr_engine_now(d->c.engine));
 	d->stats.counters_only = d->counters_only;
-	d->stats.refused = d->refused_noted;
+	d->stats.refused = d->lost_noted[HR_LOSS_LIMIT];
 	d->stats.journal_in_memory = d->c.journal_in_memory;
 	pthread_mutex_unlock(&d->lock);
 }
@@ -210,8 +210,8 @@ static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 /* Lowers the level to counters when the stream has reached max_bytes. */
 static void check_size(struct hr_drain *d)
 {
-	if (d->counters_only || !d->c.max_bytes ||
-	    hr_appender_stored_bytes(d->c.appender) < d->c.max_bytes)
+	if (d->counters_only || !d->c.node->max_bytes ||
+	    hr_appender_stored_bytes(d->c.appender) < d->c.node->max_bytes)
 		return;
 	d->counters_only = true;
 	if (hr_engine_level(d->c.engine) == HR_LEVEL_TRACE)
@@ -425,19 +425,9 @@ void hr_drain_set_level(struct hr_drain *d, uint32_t level)
 	send(d, &(struct message){.kind = LEVEL, .level = level}, 1);
 }
 
-void hr_drain_refused(struct hr_drain *d, uint64_t n)
+void hr_drain_lose(struct hr_drain *d, enum hr_loss_reason reason, uint64_t n)
 {
-	__atomic_add_fetch(&d->refused, n, __ATOMIC_RELAXED);
-}
-
-void hr_drain_unrecovered(struct hr_drain *d, uint64_t n)
-{
-	__atomic_add_fetch(&d->unrecovered, n, __ATOMIC_RELAXED);
-}
-
-void hr_drain_missed(struct hr_drain *d)
-{
-	__atomic_add_fetch(&d->missed, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&d->lost[reason], n, __ATOMIC_RELAXED);
 }
 
 void hr_drain_flush(struct hr_drain *d)

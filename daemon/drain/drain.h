@@ -24,18 +24,12 @@
 struct hr_drain;
 
 struct hr_drain_config {
+	const struct hr_node_config *node;
 	struct hr_engine *engine;
 	struct hr_journal *journal;
 	struct hr_appender *appender;
 	struct hr_clock *clock;
 	struct hr_node_page *page;
-	uint64_t max_bytes; /* maximum size of the stream; 0: no limit */
-	/*
-	 * Ranks to record. A process whose rank is found late, and is not among them, is
-	 * deselected.
-	 */
-	const char *ranks;
-	const char *local_ranks;
 	bool counters_only; /* max_bytes was already reached before a restart */
 	bool journal_in_memory;
 	/* A previous daemon began the stream, and the probes of that daemon have ended. */
@@ -70,10 +64,8 @@ void hr_drain_probes(struct hr_drain *d, struct hr_probes *probes);
 /* Sets the level of all processes. Once max_bytes was reached, `trace` is refused. */
 void hr_drain_set_level(struct hr_drain *d, uint32_t level);
 
-/* Count clients that got no rings because of a limit, a restart, or an exit before the attach. */
-void hr_drain_refused(struct hr_drain *d, uint64_t n);
-void hr_drain_unrecovered(struct hr_drain *d, uint64_t n);
-void hr_drain_missed(struct hr_drain *d);
+/* Counts clients without rings: LIMIT, RESTART, or UNATTACHED (they exited before the attach). */
+void hr_drain_lose(struct hr_drain *d, enum hr_loss_reason reason, uint64_t n);
 
 /*
  * Takes all committed records, seals all open frames, and passes these to the appender. Blocks.

@@ -199,14 +199,15 @@ void hr__drain_deselect(struct hr_drain *d)
 	struct hr_engine_proc p;
 	const void *at = NULL;
 
-	if (!hr_engine_ranks_changed(d->c.engine) || (!d->c.ranks && !d->c.local_ranks))
+	if (!hr_engine_ranks_changed(d->c.engine) || (!d->c.node->ranks && !d->c.node->local_ranks))
 		return;
 	while ((at = hr_engine_next_proc(d->c.engine, at, &p))) {
 		struct hr_entry_deselect *in;
 		struct hr_rank rank = {.rank_plus1 = (uint32_t)(p.rank + 1),
 				       .local_plus1 = (uint32_t)(p.local_rank + 1)};
 
-		if (p.deselected || !hr_rank_left_out(&rank, d->c.ranks, d->c.local_ranks))
+		if (p.deselected ||
+		    !hr_rank_left_out(&rank, d->c.node->ranks, d->c.node->local_ranks))
 			continue;
 		in = hr__drain_begin(d, sizeof(*in));
 		if (!in)

@@ -46,9 +46,7 @@ struct hr_drain {
 	struct live_request *live; /* the requested picture; NULL: none */
 	struct hr_node_stats stats;
 	uint32_t level;
-	uint64_t refused;     /* clients without rings because of a limit; atomic */
-	uint64_t missed;      /* clients that exited before they got rings; atomic */
-	uint64_t unrecovered; /* clients that lost their rings in a restart; atomic */
+	uint64_t lost[HR_LOSS_REASONS]; /* clients without rings; atomic */
 	/* Only the drain thread uses the following fields. */
 	struct hr_session *sessions;
 	uint64_t applied; /* how many bytes of the active half the engine has applied */
@@ -58,7 +56,7 @@ struct hr_drain {
 	uint64_t rested_cpu_ns; /* CPU time of the thread when it last went to sleep */
 	/* The last sweep took many records from probes or clients without a doorbell. */
 	bool deaf_full;
-	uint64_t refused_noted, missed_noted, unrecovered_noted;
+	uint64_t lost_noted[HR_LOSS_REASONS]; /* the journal has these of `lost` */
 	bool counters_only;
 	bool traffic;	      /* the last sweep took something */
 	struct hr_feed *feed; /* NULL: no probes */

@@ -117,7 +117,7 @@ int hr__drain_live(struct hr_drain *d, uint64_t in_flight_ns, struct hr_live_pic
 	r = hr_engine_live(d->c.engine, &now, cells, n, ret);
 	if (r == 0) {
 		(*ret)->m.in_flight_cut = cut;
-		(*ret)->m.refused = d->refused_noted;
+		(*ret)->m.refused = d->lost_noted[HR_LOSS_LIMIT];
 		if ((*ret)->m.n_processes)
 			qsort((*ret)->m.processes, (*ret)->m.n_processes,
 			      sizeof(*(*ret)->m.processes), by_proc);

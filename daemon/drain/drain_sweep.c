@@ -289,16 +289,16 @@ static void drain_sweep_finish(struct hr_drain *d, struct hr_session *s, uint64_
 	hr_session_free(s);
 }
 
-/* Journals the clients that the attach thread has counted as lost since the last call. */
-static void note_clients(struct hr_drain *d, const uint64_t *count, uint64_t *noted,
-			 enum hr_loss_reason reason)
+/* Journals the clients that other threads have counted as lost since the last call. */
+static void note_clients(struct hr_drain *d)
 {
-	uint64_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
+	for (enum hr_loss_reason reason = 0; reason < HR_LOSS_REASONS; reason++) {
+		uint64_t now = __atomic_load_n(&d->lost[reason], __ATOMIC_RELAXED);
 
-	if (now == *noted)
-		return;
-	hr__drain_note(d, reason, now - *noted);
-	*noted = now;
+		if (now != d->lost_noted[reason])
+			hr__drain_note(d, reason, now - d->lost_noted[reason]);
+		d->lost_noted[reason] = now;
+	}
 }
 
 /* Returns whether a process that is dead now was active after the hello of `later`. */
@@ -381,9 +381,7 @@ uint64_t hr__drain_sweep(struct hr_drain *d)
 	}
 	hr__drain_read_mounts(d, hr_engine_mounts_wanted(d->c.engine), now_ns);
 	hr__drain_deselect(d);
-	note_clients(d, &d->refused, &d->refused_noted, HR_LOSS_LIMIT);
-	note_clients(d, &d->missed, &d->missed_noted, HR_LOSS_UNATTACHED);
-	note_clients(d, &d->unrecovered, &d->unrecovered_noted, HR_LOSS_RESTART);
+	note_clients(d);
 	/* Clients check that the heartbeat changes. */
 	__atomic_add_fetch(&d->c.page->beat, 1, __ATOMIC_RELAXED);
 	d->traffic = all != 0;

@@ -216,7 +216,7 @@ static void add_env(const struct hr_feed *f, struct feed_image *img, struct hell
 		}
 		at += n + 1;
 	}
-	img->left_out = hr_rank_left_out(&rank, f->d->c.ranks, f->d->c.local_ranks);
+	img->left_out = hr_rank_left_out(&rank, f->d->c.node->ranks, f->d->c.node->local_ranks);
 }
 
 /* Makes the hello that the shim of the process would have sent. */

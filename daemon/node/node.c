@@ -36,7 +36,7 @@ static void node_take_over(struct hr_node *n, const struct hr_engine_proc *p,
 	if (s->n_maps == 0) { /* the rings are lost, so the session ends */
 		hr_session_free(s);
 		if (p->came) /* otherwise, hr_drain_ended counts the process as unattached */
-			hr_drain_unrecovered(n->drain, 1);
+			hr_drain_lose(n->drain, HR_LOSS_RESTART, 1);
 		hr_drain_ended(n->drain, p->proc, "");
 		return;
 	}
@@ -59,7 +59,7 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 
 	while ((at = hr_engine_next_proc(n->engine, at, &p)))
 		node_take_over(n, &p, list, count);
-	hr_drain_unrecovered(n->drain, hr_engine_left_out(n->engine));
+	hr_drain_lose(n->drain, HR_LOSS_RESTART, hr_engine_left_out(n->engine));
 	hr_kept_maps_drop(list, count);
 }
 
@@ -68,28 +68,19 @@ static void take_over_all(struct hr_node *n, struct hr_inherited *list, size_t c
 static int make_threads(struct hr_node *n, bool continued)
 {
 	struct hr_drain_config dc = {
+	    .node = &n->c,
 	    .engine = n->engine,
 	    .journal = n->journal,
 	    .appender = n->appender,
 	    .clock = &n->clock,
 	    .page = n->page.at,
-	    .max_bytes = n->c.max_bytes,
-	    .ranks = n->c.ranks,
-	    .local_ranks = n->c.local_ranks,
 	    .journal_in_memory = n->journal_folder < 0,
 	    .continued = continued,
 	    .probes = n->prober.probes,
 	    .last_proc = &n->last_proc,
 	};
 	struct hr_attach_config ac = {
-	    .socket = n->c.shim_socket,
-	    .listen_fd = n->c.shim_fd,
-	    .handoff_fd = n->c.handoff_fd,
-	    .uid = n->c.uid,
-	    .ranks = n->c.ranks,
-	    .local_ranks = n->c.local_ranks,
-	    .max_sessions = n->c.max_sessions ? n->c.max_sessions : SESSIONS_MOST,
-	    .max_ring_bytes = n->c.max_ring_bytes,
+	    .node = &n->c,
 	    .last_proc = &n->last_proc,
 	    .probes = n->prober.probes,
 	    .takeover = n->page.kept && n->c.handoff_fd > 0,
@@ -102,9 +93,6 @@ static int make_threads(struct hr_node *n, bool continued)
 	int r;
 
 	n->last_proc = hr_engine_last_proc(n->engine);
-	if (!ac.max_ring_bytes)
-		ac.max_ring_bytes =
-		    (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;
 	r = hr_drain_new(&dc, &n->drain);
 	if (r)
 		return r;
@@ -133,6 +121,11 @@ int hr_node_new(const struct hr_node_config *config, struct hr_node **ret, char 
 	if (!n)
 		return -ENOMEM;
 	n->c = *config;
+	if (!n->c.max_sessions)
+		n->c.max_sessions = SESSIONS_MOST;
+	if (!n->c.max_ring_bytes)
+		n->c.max_ring_bytes =
+		    (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;
 	n->journal_folder = -1;
 	hr_page_init(&n->page);
 	hr_prober_init(&n->prober);
@@ -235,7 +228,7 @@ void hr_node_set_level(struct hr_node *n, uint32_t level)
 
 void hr_node_refused(struct hr_node *n, uint64_t processes)
 {
-	hr_drain_refused(n->drain, processes);
+	hr_drain_lose(n->drain, HR_LOSS_LIMIT, processes);
 }
 
 uint32_t hr_node_level(struct hr_node *n)

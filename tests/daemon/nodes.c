@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 
 #include "common/batch.h"
 #include "daemon/attach/attach.h"
+#include "daemon/control/control.h"
 #include "daemon/node/node.h"
 
 void nodes_init(struct nodes *n, uint64_t half_bytes)
@@ -94,7 +96,11 @@ static int daemon_main(struct nodes *n, int ready)
 	int r;
 
 	disk_full = n->full;
-	r = hr_node_new(&config, &node, &error);
+	r = hr_control_listen(n->socket, &config.shim_fd);
+	if (!r && chmod(n->socket, 0666) < 0)
+		r = -errno;
+	if (!r)
+		r = hr_node_new(&config, &node, &error);
 	if (!r)
 		r = hr_node_start(node);
 	if (r) {
