@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/sendfd.h"
+
 #define LISTEN_FDS_START 3
 #define NAME_MAX_BYTES	 200
 
@@ -70,42 +72,18 @@ static void connect_both(void)
 
 static int store_send(struct fd_store *s, const char *text, int fd)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
-	union {
-		struct cmsghdr hdr;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	int flags = MSG_NOSIGNAL;
+	int r;
 
 	pthread_once(&once, connect_both);
 	if (s->error != 0)
 		return s->error;
 	if (s->fd < 0)
 		return 0;
-	if (fd >= 0) {
-		struct cmsghdr *c = &control.hdr;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	if (__atomic_load_n(&s->vain, __ATOMIC_RELAXED))
-		flags |= MSG_DONTWAIT;
-	while (sendmsg(s->fd, &msg, flags) < 0) {
-		int error = errno;
-
-		if (error == EINTR)
-			continue;
-		if (error == EAGAIN)
-			__atomic_store_n(&s->vain, 1, __ATOMIC_RELAXED);
-		return -error;
-	}
-	__atomic_store_n(&s->vain, 0, __ATOMIC_RELAXED);
-	return 0;
+	r = hr_send_fds(s->fd, text, strlen(text), &fd, fd >= 0,
+			__atomic_load_n(&s->vain, __ATOMIC_RELAXED) ? MSG_DONTWAIT : 0);
+	if (r == 0 || r == -EAGAIN)
+		__atomic_store_n(&s->vain, r != 0, __ATOMIC_RELAXED);
+	return r;
 }
 
 static bool is_name(const char *name)

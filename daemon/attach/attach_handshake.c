@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/fdstore.h"
+#include "common/sendfd.h"
 #include "daemon/base/exit.h"
 #include "daemon/base/hello.h"
 #include "daemon/probes/probes.h"
@@ -366,27 +367,10 @@ static void note_unrecorded(struct hr_attach *a, struct handshake *v)
 /* Sends the answer with the map and, for a new session, also the node page. */
 static void reply(struct hr_attach *a, int fd, const struct hr_ack *ack, int map_fd, bool with_page)
 {
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {(void *)(uintptr_t)ack, sizeof(*ack)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	int fds[2] = {map_fd, a->c.page_fd};
-	size_t n = with_page ? 2 : 1;
+	const int fds[HR_SEND_FDS] = {map_fd, a->c.page_fd};
+	size_t n = map_fd < 0 ? 0 : with_page ? 2 : 1;
 
-	if (map_fd >= 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
-	}
-	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)hr_send_fds(fd, ack, sizeof(*ack), fds, n, MSG_DONTWAIT);
 }
 
 static bool hung_up(int fd)

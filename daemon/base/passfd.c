@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/sendfd.h"
+
 #define QUEUE_BYTES (1 << 20) /* room for some thousand connections */
 
 int hr_passfd_open(int ret[2])
@@ -17,31 +19,17 @@ int hr_passfd_open(int ret[2])
 	return 0;
 }
 
-union control {
-	struct cmsghdr hdr;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 int hr_passfd_send(int queue, uint32_t word, int fd)
 {
-	union control control = {0};
-	struct iovec iov = {&word, sizeof(word)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	return sendmsg(queue, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return hr_send_fds(queue, &word, sizeof(word), &fd, 1, MSG_DONTWAIT);
 }
 
 int hr_passfd_peek(int queue, uint32_t *ret_word, int *ret_fd)
 {
-	union control control = {0};
+	union {
+		struct cmsghdr hdr;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
 	struct iovec iov = {ret_word, sizeof(*ret_word)};
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,

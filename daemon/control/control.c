@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/sendfd.h"
+
 #define BACKLOG 1024
 
 /* ---- sockets --------------------------------------------------------------------------------- */
@@ -82,28 +84,6 @@ union carriage {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-static int send_packet(int fd, const uint8_t *data, size_t bytes, int carried)
-{
-	union carriage control = {0};
-	struct iovec iov = {(void *)(uintptr_t)data, bytes};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
-
-	if (carried >= 0) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &carried, sizeof(int));
-	}
-	while (sendmsg(fd, &msg, MSG_NOSIGNAL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
-}
-
 int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *body, int carried)
 {
 	Headrace__Empty empty = HEADRACE__EMPTY__INIT;
@@ -117,7 +97,8 @@ int hr_control_send_fd(int fd, hr_control_kind kind, const ProtobufCMessage *bod
 	m.done = body ? (Headrace__Empty *)(uintptr_t)body : &empty;
 	if (headrace__control__get_packed_size(&m) > sizeof(packet))
 		return -EMSGSIZE;
-	return send_packet(fd, packet, headrace__control__pack(&m, packet), carried);
+	return hr_send_fds(fd, packet, headrace__control__pack(&m, packet), &carried, carried >= 0,
+			   0);
 }
 
 int hr_control_send(int fd, hr_control_kind kind, const ProtobufCMessage *body)
