@@ -20,12 +20,16 @@
 size_t hr_procfs_text(const char *path, char *ret, size_t bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, ret, bytes - 1) : -1;
+	size_t used = 0;
+	ssize_t n = fd < 0 ? 0 : 1;
 
+	/* A file of /proc may give its text in parts. */
+	for (; n > 0 && used<bytes - 1; used += n> 0 ? (size_t)n : 0)
+		n = read(fd, ret + used, bytes - 1 - used);
 	if (fd >= 0)
 		close(fd);
-	ret[n > 0 ? n : 0] = '\0';
-	return n > 0 ? (size_t)n : 0;
+	ret[used] = '\0';
+	return used;
 }
 
 int hr_procstat_read(pid_t pid, struct hr_procstat *ret)

@@ -3,7 +3,7 @@
 hr_library(headrace_private control/private.c control/control.c)
 target_link_libraries(headrace_private PUBLIC headrace_text headrace_proto)
 
-hr_library(headrace_keeper private/keeper.c private/kept.c private/private_worker.c node/live_link.c private/job_status.c private/private_health.c private/private_uplink.c private/stragglers.c)
+hr_library(headrace_keeper private/keeper.c private/kept.c private/private_worker.c node/live_link.c private/job_status.c private/private_uplink.c private/stragglers.c)
 target_compile_definitions(headrace_keeper PRIVATE HEADRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(headrace_keeper PUBLIC headrace_private headrace_host headrace_fdstore headrace_uplink PkgConfig::UV)
 

@@ -166,7 +166,7 @@ static void add_event(struct fold *f, const struct operation *op)
 /* Checks and converts a record. Returns false if no correct client writes such a record. */
 static bool understand(const struct fold *f, const struct hr_record *r, struct operation *op)
 {
-	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
+	uint64_t dur = hr_record_dur(r);
 	bool aggregate = r->bits & HR_REC_AGGREGATE;
 
 	op->r = r;

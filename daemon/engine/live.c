@@ -16,16 +16,13 @@ static uint32_t live_find(const struct hr_live *l, uint64_t proc, uint16_t op, u
 			  uint64_t *ret_free)
 {
 	uint64_t k = live_key(proc, op, mount);
+	uint32_t i;
 
-	for (;; k++) {
-		uint32_t i = hr_map64_get(&l->by_key, k);
-
-		if (i != HR_MAP64_NONE &&
-		    (l->v[i].proc != proc || l->v[i].op != op || l->v[i].mount != mount))
-			continue;
-		*ret_free = k;
-		return i;
-	}
+	while ((i = hr_map64_get(&l->by_key, k)) != HR_MAP64_NONE &&
+	       (l->v[i].proc != proc || l->v[i].op != op || l->v[i].mount != mount))
+		k++;
+	*ret_free = k;
+	return i;
 }
 
 static uint32_t live_make(struct hr_live *l, uint64_t proc, uint16_t op, uint16_t mount, uint64_t k)

@@ -2,13 +2,12 @@
 #include "daemon/engine/mounts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/array.h"
+#include "common/procfs.h"
 
 #define MOUNTINFO_MOST (4u << 20)
 
@@ -258,24 +257,14 @@ uint64_t hr_mountinfo_rows(const struct hr_mounts *m, char *text, uint8_t *to, u
 int hr_mountinfo_read(int pid, char **ret)
 {
 	char name[64], *text = malloc(MOUNTINFO_MOST);
-	size_t used = 0;
-	ssize_t got = 0;
-	int fd;
 
 	if (!text)
 		return -ENOMEM;
 	snprintf(name, sizeof(name), "/proc/%d/mountinfo", pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
+	if (!hr_procfs_text(name, text, MOUNTINFO_MOST)) {
 		free(text);
-		return -errno;
+		return -ESRCH;
 	}
-	do {
-		got = read(fd, text + used, MOUNTINFO_MOST - 1 - used);
-		used += got > 0 ? (size_t)got : 0;
-	} while (got > 0 && used < MOUNTINFO_MOST - 1);
-	close(fd);
-	text[used] = 0;
 	*ret = text;
 	return 0;
 }

@@ -3,7 +3,6 @@
 #include "daemon/engine/fold.h"
 
 #define CLOCK_SLACK_NS UINT64_C(1000000000)
-#define TEXT_MOST      8192u
 
 struct ahead;
 
@@ -69,21 +68,13 @@ static void take_path(struct fold *f, const struct hr_record *r, const uint8_t *
 	}
 }
 
-/* Returns the number of text slots after a control record; 0: the size of the text is invalid. */
-static uint32_t text_slots(const struct hr_record *r)
-{
-	if (r->asked < 1 || r->asked > TEXT_MOST)
-		return 0;
-	return (uint32_t)(r->asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES;
-}
-
 /* Reads the text after a control record. Returns the slots used. Not inlined, to save registers. */
 static __attribute__((noinline)) uint32_t take_text(struct fold *f, const struct hr_record *r,
 						    uint32_t left)
 {
 	const struct hr_text *parts = (const struct hr_text *)(r + 1);
-	uint8_t text[TEXT_MOST + HR_TEXT_BYTES];
-	uint32_t n = text_slots(r);
+	uint8_t text[HR_TEXT_MOST + HR_TEXT_BYTES];
+	uint32_t n = hr_text_slots(r->asked);
 
 	if (n == 0 || n >= left) {
 		hr__fold_hostile(f, 0);
@@ -185,7 +176,7 @@ static void find_files(struct ahead *a, const struct fold *f, const struct curso
 	while (a->walk < to) {
 		const struct hr_record *r = &c->slots[a->walk];
 
-		a->walk += hr_record_has_text(r) ? 1 + text_slots(r) : 1;
+		a->walk += hr_record_has_text(r) ? 1 + hr_text_slots(r->asked) : 1;
 		/* The field `file` of a region is not a file, but a key. */
 		if (r->file == a->file || r->file == 0 || n == STRETCH_MOST ||
 		    (r->op < HR_OP_FIRST && r->op != HR_CTL_PATH))
@@ -233,7 +224,7 @@ static uint64_t next_end(const struct cursor *c)
 
 	if (r->op < HR_OP_FIRST)
 		return 0;
-	return r->start_ticks + ((uint64_t)r->dur_hi << 32 | r->dur_lo);
+	return r->start_ticks + hr_record_dur(r);
 }
 
 static void advance(struct fold *f, struct cursor *c)

@@ -280,7 +280,7 @@ void hr__regions_end(struct hr_engine *e, const struct hr_proc *p)
 
 void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *text)
 {
-	uint64_t dur = (uint64_t)r->dur_hi << 32 | r->dur_lo;
+	uint64_t dur = hr_record_dur(r);
 	uint64_t count = r->flags & HR_REGION_HAS_ARGS ? 1 : r->asked;
 	struct hr_engine *e = f->e;
 	struct hr_region g = {

@@ -134,6 +134,22 @@ static inline uint64_t hr_count_most(uint32_t cpus, uint64_t age_ns)
 	return (cpus ? cpus : 1) * (age_ns / 10);
 }
 
+#define HR_TEXT_MOST 8192u /* maximum bytes of a text in slots */
+
+/* Returns the number of slots of a text of `bytes` bytes; 0: no correct client writes this size. */
+static inline uint32_t hr_text_slots(uint64_t bytes)
+{
+	if (bytes < 1 || bytes > HR_TEXT_MOST)
+		return 0;
+	return (uint32_t)((bytes + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+}
+
+/* Returns the duration of a record, in ticks. */
+static inline uint64_t hr_record_dur(const struct hr_record *r)
+{
+	return (uint64_t)r->dur_hi << 32 | r->dur_lo;
+}
+
 struct hr_lost_row {
 	/* The op; HR_LOST_STRAYS + op: of unattached children (only in ring 0 of map 0). */
 	uint64_t op;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_status.h - fills in the JobStatus (proto/control.proto) of the job that this process records
+ * job_status.h - fills in the JobStatus (proto/control.proto) of the job that this process records,
+ * and makes notices of problems
  *
  * A private headraced answers `headrace status` with the JobStatus. A recording process of the node
  * service sends it to the service. The configuration, the node or struct hr_job_status owns its
@@ -34,8 +35,22 @@ void hr_job_status_measure(struct hr_job_status *s, const struct hr_node_stats *
 void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now,
 			Headrace__JobStatus *ret);
 
-/* A private headraced answers get_status and get_live over `fd`, which the caller owns. False: it is another request. Loop thread. */
+/*
+ * A private headraced answers get_status and get_live over `fd`, which the caller owns. False: it is
+ * another request.
+ */
 bool hr_private_answer(struct hr_job_status *s, struct hr_live_link *live,
 		       const Headrace__Control *m, int fd);
+
+/* ---- notices to the runs of a job about problems of the recording; each is reported once ------ */
+
+struct hr_reported { /* the values that notices have reported */
+	int store_error;
+	bool counters_only, journal_in_memory, refused;
+};
+
+/* Writes the next notice (a line). False: there is none. `spool`: the store is a spool. */
+bool hr_health_next_notice(struct hr_reported *reported, const struct hr_node_stats *now,
+			   bool spool, char *ret, size_t bytes);
 
 #endif

@@ -19,7 +19,6 @@
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
 #include "daemon/control/private.h"
-#include "daemon/private/private_health.h"
 #include "daemon/private/private_uplink.h"
 #include "daemon/private/stragglers.h"
 

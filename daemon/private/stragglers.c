@@ -2,35 +2,15 @@
 #include "daemon/private/stragglers.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/procfs.h"
+
 #define ENVIRON_MAX (256u << 10) /* maximum bytes of an environment that are searched */
-
-/*
- * Returns the number of bytes read. 0: `pid` is a kernel thread, a zombie, or a process of another
- * user.
- */
-static size_t read_environ(pid_t pid, char *buf, size_t room)
-{
-	char path[64];
-	size_t n = 0;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	while (n < room && (got = read(fd, buf + n, room - n)) > 0)
-		n += (size_t)got;
-	close(fd);
-	return n;
-}
 
 static bool has_variable(const char *environment, size_t bytes, const char *variable, size_t n)
 {
@@ -47,7 +27,7 @@ static bool has_variable(const char *environment, size_t bytes, const char *vari
 size_t hr_stragglers(const char *socket, pid_t *pids, size_t max)
 {
 	char *buf = malloc(ENVIRON_MAX);
-	char variable[256];
+	char variable[256], path[64];
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	size_t n = 0;
@@ -56,8 +36,10 @@ size_t hr_stragglers(const char *socket, pid_t *pids, size_t max)
 	while (buf != NULL && proc != NULL && (entry = readdir(proc)) != NULL) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
+		/* The text is empty for a kernel thread, a zombie, and a process of another user. */
+		snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 		if (pid <= 0 || pid == getpid() ||
-		    !has_variable(buf, read_environ(pid, buf, ENVIRON_MAX), variable,
+		    !has_variable(buf, hr_procfs_text(path, buf, ENVIRON_MAX), variable,
 				  (size_t)bytes))
 			continue;
 		if (n < max)

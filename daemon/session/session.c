@@ -16,7 +16,6 @@
 
 #include "common/procfs.h"
 
-#define TEXT_MOST      8192u
 #define UNKNOWN_AGE_NS UINT64_C(3600000000000)
 /*
  * A few seconds of any clock. If an operation ended later than now by more than this, its end is
@@ -204,21 +203,12 @@ static bool skip(struct hr_ring_view *r, uint64_t index, bool gone, uint64_t now
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static uint64_t session_end_of(const struct hr_record *s)
-{
-	return s->start_ticks + ((uint64_t)s->dur_hi << 32 | s->dur_lo);
-}
-
 /* Returns the number of slots of a record, as its first slot states at this moment. */
 static uint32_t slots_of(const struct hr_record *s)
 {
-	uint64_t asked = s->asked;
-
 	if (s->op >= HR_OP_FIRST)
 		return s->bits & HR_REC_PAIR ? 2 : 1;
-	if (!hr_record_has_text(s) || asked < 1 || asked > TEXT_MOST)
-		return 1;
-	return 1 + (uint32_t)((asked + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+	return hr_record_has_text(s) ? 1 + hr_text_slots(s->asked) : 1;
 }
 
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
@@ -239,7 +229,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 				break;
 		} else {
 			size = slots_of(s);
-			end = s->op >= HR_OP_FIRST ? session_end_of(s) : 0;
+			end = s->op >= HR_OP_FIRST ? s->start_ticks + hr_record_dur(s) : 0;
 			if (end > limit && end - limit < FUTURE_TICKS)
 				break;
 			for (uint32_t i = 1; i < size && !gone; i++)

@@ -59,12 +59,13 @@ struct hr__sending *hr__streams_by_channel(struct hr_uplink *u, uint32_t channel
 	return s;
 }
 
-static bool is_known(const struct hr_uplink *u, const char *folder)
+static struct hr__sending *stream_in(const struct hr_uplink *u, const char *folder)
 {
-	for (const struct hr__sending *s = u->streams; s; s = s->next)
-		if (strcmp(s->stream->folder, folder) == 0)
-			return true;
-	return false;
+	struct hr__sending *s = u->streams;
+
+	while (s && strcmp(s->stream->folder, folder) != 0)
+		s = s->next;
+	return s;
 }
 
 static void sending_free(struct hr__sending *s)
@@ -219,7 +220,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 	int r;
 
 	(void)dir_fd;
-	if (is_known(u, folder))
+	if (stream_in(u, folder))
 		return 0;
 	if (hr_spool_live(u->c.spool, &live) && strcmp(live.folder, folder) == 0)
 		return 0; /* hr__streams_wake adds this stream */
@@ -264,10 +265,8 @@ void hr__streams_scan(struct hr_uplink *u)
 static struct hr__sending *own_stream(struct hr_uplink *u, const struct hr_spool_live *live)
 {
 	struct hr_spool_stream *st;
-	struct hr__sending *s = u->streams;
+	struct hr__sending *s = stream_in(u, live->folder);
 
-	while (s && strcmp(s->stream->folder, live->folder) != 0)
-		s = s->next;
 	if (s || hr_spool_stream_open(u->c.spool, live->folder, &st))
 		return s; /* NULL: another uplink may have the stream for a moment */
 	st->last_seq = live->mark;

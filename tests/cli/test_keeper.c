@@ -5,7 +5,6 @@
  */
 #include "daemon/private/job_status.h"
 #include "daemon/private/keeper.h"
-#include "daemon/private/private_health.h"
 
 #include <errno.h>
 #include <fcntl.h>
