@@ -119,7 +119,6 @@ struct hr_engine_proc {
 	int32_t pid;
 	int32_t rank; /* -1: none */
 	int32_t local_rank;
-	uint32_t uid;
 	bool deselected;
 	bool came; /* headraced has read a record from one of its rings */
 	bool covered;

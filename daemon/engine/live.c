@@ -88,11 +88,6 @@ static struct hr_live_ended *ended(const struct hr_live *l, uint64_t proc)
 	return i == HR_MAP64_NONE ? NULL : &l->ended[i];
 }
 
-bool hr_live_knows(const struct hr_live *l, uint64_t proc)
-{
-	return ended(l, proc) != NULL;
-}
-
 static bool live_append(struct hr_live *l, const struct hr_live_ended *who)
 {
 	if (!l->ended)

@@ -82,8 +82,6 @@ void hr_live_add(struct hr_live_row *row, const struct hr_rollup *r);
  */
 void hr_live_end(struct hr_live *l, const struct hr_live_ended *who);
 
-bool hr_live_knows(const struct hr_live *l, uint64_t proc);
-
 void hr_live_done(struct hr_live *l);
 
 struct hr_live_cell {

@@ -15,7 +15,8 @@
 /* Returns the row of the job's sums to which a row of a window is added. */
 static uint32_t row_of(struct hr_engine *e, const struct hr_rollup *r)
 {
-	bool known = hr__proc_find(e, r->proc) || hr_live_knows(&e->live, r->proc);
+	bool known =
+	    hr__proc_find(e, r->proc) || hr_map64_get(&e->live.by_ended, r->proc) != HR_MAP64_NONE;
 
 	return hr_live_row(&e->live, known ? r->proc : 0, r->op, r->mount);
 }

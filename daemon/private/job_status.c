@@ -59,7 +59,7 @@ static void fill_counts(const struct hr_node_stats *n, Headrace__JobStatus *ret)
 
 static void fill_sending(struct hr_job_status *s, Headrace__JobStatus *ret)
 {
-	hr_private_uplink_stats(s->uplink, &s->sending);
+	hr_uplink_stats(s->uplink->uplink, &s->sending);
 	ret->collectors = hr_control_text(s->config->collectors);
 	ret->collector = s->sending.collector;
 	ret->connected = s->sending.connected;

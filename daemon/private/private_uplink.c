@@ -7,26 +7,10 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "daemon/node/now.h"
 #include "daemon/spool/spool.h"
-#include "daemon/uplink/uplink.h"
 
 #define RECOVER_MS 60000u /* after this time without a daemon, the uplink recovers a stream */
 #define REPORT_MS  250u
-
-struct hr_private_uplink {
-	struct hr_spool *spool;
-	struct hr_uplink *uplink;
-	const char *collectors;
-	const struct hr_node_config *node;
-	struct hr_now now;
-	uint64_t until_ms, reported_ms;
-	bool released;
-	struct hr_uplink_stats last; /* the numbers in the last report */
-	/* What notices have already reported. */
-	bool unreachable;
-	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
-};
 
 static int private_uplink_start(struct hr_private_uplink *p, const struct hr_private_config *config,
 				char **ret_error)
@@ -80,11 +64,6 @@ int hr_private_uplink_open(const struct hr_private_config *config, struct hr_pri
 	return 0;
 }
 
-struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p)
-{
-	return p ? p->spool : NULL;
-}
-
 void hr_private_uplink_free(struct hr_private_uplink *p)
 {
 	if (!p)
@@ -93,11 +72,6 @@ void hr_private_uplink_free(struct hr_private_uplink *p)
 	hr_spool_free(p->spool);
 	hr_now_done(&p->now);
 	free(p);
-}
-
-void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret)
-{
-	hr_uplink_stats(p->uplink, ret);
 }
 
 void hr_private_uplink_show(struct hr_private_uplink *p, struct hr_node *node, uint64_t now_ms)
@@ -143,11 +117,6 @@ bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
-
-void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms)
-{
-	p->until_ms = until_ms;
-}
 
 void hr_private_uplink_release(struct hr_private_uplink *p)
 {

@@ -14,9 +14,24 @@
 #define HEADRACE_DAEMON_PRIVATE_PRIVATE_UPLINK_H
 
 #include "daemon/control/private.h"
+#include "daemon/node/now.h"
+#include "daemon/uplink/uplink.h"
 
-struct hr_private_uplink;
-struct hr_uplink_stats;
+struct hr_private_uplink {
+	struct hr_spool *spool;
+	struct hr_uplink *uplink;
+	uint64_t until_ms; /* set it at the end of the job: how long the uplink still sends */
+	/* Only for private_uplink.c: */
+	const char *collectors;
+	const struct hr_node_config *node;
+	struct hr_now now;
+	uint64_t reported_ms;
+	bool released;
+	struct hr_uplink_stats last; /* the numbers in the last report */
+	/* What notices have already reported. */
+	bool unreachable;
+	char aside[sizeof(((struct hr_uplink_stats *)0)->aside_text)];
+};
 
 /*
  * Opens the spool and starts the uplink. If the job has no collectors, sets *ret to NULL.
@@ -24,21 +39,13 @@ struct hr_uplink_stats;
  */
 int hr_private_uplink_open(const struct hr_private_config *config, struct hr_private_uplink **ret,
 			   char **ret_error);
-/* Returns the spool; NULL if `p` is NULL. */
-struct hr_spool *hr_private_uplink_spool(struct hr_private_uplink *p);
 void hr_private_uplink_free(struct hr_private_uplink *p); /* accepts NULL */
 
-void hr_private_uplink_stats(struct hr_private_uplink *p, struct hr_uplink_stats *ret);
-
 /* Once a second, sends what the job does (now.h), if a collector is connected. `p` may be NULL. */
-struct hr_node;
 void hr_private_uplink_show(struct hr_private_uplink *p, struct hr_node *node, uint64_t now_ms);
 
 /* Writes the next notice about the connection or a refused stream. False: there is none. */
 bool hr_private_uplink_next_notice(struct hr_private_uplink *p, char *ret, size_t bytes);
-
-/* Call it when the job has ended. Then the uplink sends until `until_ms`, at most. */
-void hr_private_uplink_drain(struct hr_private_uplink *p, uint64_t until_ms);
 
 /* From now on, the uplink removes acknowledged frames from the spool. */
 void hr_private_uplink_release(struct hr_private_uplink *p);

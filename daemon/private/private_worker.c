@@ -204,7 +204,7 @@ static const char *job_state(const struct private_worker *w, const struct privat
 static void begin_to_drain(struct private_worker *w, struct private_run *last)
 {
 	w->draining = true;
-	hr_private_uplink_drain(w->uplink, now_ms(w) + w->config.drain_ms);
+	w->uplink->until_ms = now_ms(w) + w->config.drain_ms;
 	if (last != NULL)
 		last->state = RUN_DRAINING;
 	else
@@ -511,7 +511,7 @@ static int start_node(struct private_worker *w, int config_fd)
 	if (hr_node_has_ended(w->config.node.store, &w->config.node.id))
 		return -ESTALE;
 	r = hr_private_uplink_open(&w->config, &w->uplink, &error);
-	w->config.node.spool = hr_private_uplink_spool(w->uplink);
+	w->config.node.spool = w->uplink ? w->uplink->spool : NULL;
 	if (r == 0)
 		r = hr_node_new(&w->config.node, &w->node, &error);
 	if (r == 0)

@@ -130,7 +130,7 @@ static void worker_end_job(struct service_worker *w)
 		return;
 	}
 	w->draining = true;
-	hr_private_uplink_drain(w->uplink, uv_now(&w->loop) + w->drain_ms);
+	w->uplink->until_ms = uv_now(&w->loop) + w->drain_ms;
 	check_drain(w); /* checks now, because an epilog may wait */
 }
 
@@ -239,7 +239,7 @@ static int open_spool(struct service_worker *w, char **ret_error)
 	r = hr_private_uplink_open(&w->config, &w->uplink, ret_error);
 	if (r == 0 && w->uplink) {
 		hr_private_uplink_release(w->uplink);
-		w->spool = hr_private_uplink_spool(w->uplink);
+		w->spool = w->uplink->spool;
 	} else if (r == 0) {
 		r = hr_spool_new(w->config.node.store, w->config.spool_bytes, &w->spool);
 	}

@@ -395,19 +395,15 @@ enum hr_spool_end hr_spool_stream_end(struct hr_spool_stream *st)
 
 static void remove_files(int dir_fd)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	struct dirent **entries;
+	int n = scandirat(dir_fd, ".", &entries, NULL, NULL);
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return;
+	for (int i = 0; i < n; i++) {
+		unlinkat(dir_fd, entries[i]->d_name, 0); /* fails for "." and ".." */
+		free(entries[i]);
 	}
-	while ((entry = readdir(dir)) != NULL) // NOLINT(concurrency-mt-unsafe): own DIR
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			unlinkat(fd, entry->d_name, 0);
-	closedir(dir);
+	if (n >= 0)
+		free(entries);
 }
 
 static int remove_folder(struct hr_spool_stream *st)

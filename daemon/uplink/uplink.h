@@ -82,7 +82,6 @@ struct hr_uplink_stats {
 	unsigned streams;
 	unsigned unseen;	   /* streams that wait, because the list is full */
 	unsigned elsewhere;	   /* streams that other daemons write or other uplinks send */
-	unsigned aimed_elsewhere;  /* streams that are meant for other collectors */
 	unsigned waiting_journals; /* streams without a daemon that wait for recover_ms */
 	uint64_t frames;	   /* frames without an acknowledgement */
 	uint64_t bytes;		   /* bytes of all segments of the streams to send */

@@ -113,7 +113,7 @@ struct hr_uplink {
 	unsigned n_orphans;
 	unsigned known; /* number of streams in the list */
 	/* Results of the last or the current search, as in struct hr_uplink_stats. */
-	unsigned elsewhere, aimed_elsewhere, waiting_journals, unseen;
+	unsigned elsewhere, waiting_journals, unseen;
 	unsigned searches;
 	/* Other threads use these, too: */
 	pthread_mutex_t lock;

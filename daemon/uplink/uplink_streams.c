@@ -233,12 +233,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 		u->elsewhere++;
 	if (r)
 		return 0;
-	if (!aimed_here(u, st->aim)) {
-		u->aimed_elsewhere++;
-		hr_spool_stream_free(st);
-		return 0;
-	}
-	if ((!u->c.all && strcmp(st->id->node, u->c.node) != 0) ||
+	if (!aimed_here(u, st->aim) || (!u->c.all && strcmp(st->id->node, u->c.node) != 0) ||
 	    !uplink_streams_take_over(u, st)) {
 		hr_spool_stream_free(st);
 		return 0;
@@ -256,7 +251,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 
 void hr__streams_scan(struct hr_uplink *u)
 {
-	u->elsewhere = u->aimed_elsewhere = u->waiting_journals = u->unseen = 0;
+	u->elsewhere = u->waiting_journals = u->unseen = 0;
 	(void)hr_spool_each(u->c.spool, see, u);
 	u->searches++;
 	hr__streams_publish(u);
@@ -327,7 +322,6 @@ void hr__streams_publish(struct hr_uplink *u)
 	/* Before a search is complete, its numbers are too small. */
 	if (stats->searches != u->searches) {
 		stats->elsewhere = u->elsewhere;
-		stats->aimed_elsewhere = u->aimed_elsewhere;
 		stats->waiting_journals = u->waiting_journals;
 		stats->unseen = u->unseen;
 		stats->searches = u->searches;
