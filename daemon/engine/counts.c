@@ -31,15 +31,15 @@ static struct hr_lost_row *lost_row(struct hr_ring_state *ring, uint32_t op)
 {
 	struct hr_lost_row *v;
 
-	for (uint32_t i = 0; i < ring->n_lost; i++)
+	for (uint32_t i = 0; i < ring->kept.n_lost; i++)
 		if (ring->lost[i].op == op)
 			return &ring->lost[i];
-	v = realloc(ring->lost, (ring->n_lost + 1) * sizeof(*v));
+	v = realloc(ring->lost, (ring->kept.n_lost + 1) * sizeof(*v));
 	if (!v)
 		return NULL;
 	ring->lost = v;
-	v[ring->n_lost] = (struct hr_lost_row){.op = op};
-	return &v[ring->n_lost++];
+	v[ring->kept.n_lost] = (struct hr_lost_row){.op = op};
+	return &v[ring->kept.n_lost++];
 }
 
 /*

@@ -87,9 +87,9 @@ static void fd_duplicated(struct fold *f, int32_t from, int64_t to, bool cloexec
 static bool place_contended(const struct fold *f, struct hr_place *place,
 			    const struct operation *op)
 {
-	bool contended = place->tid != f->ring->tid && op->of.start_ns < place->end_ns;
+	bool contended = place->tid != f->ring->kept.tid && op->of.start_ns < place->end_ns;
 
-	place->tid = f->ring->tid;
+	place->tid = f->ring->kept.tid;
 	place->end_ns = op->of.start_ns + op->of.dur_ns;
 	return contended;
 }

@@ -469,7 +469,7 @@ uint64_t hr_engine_ring_next(const struct hr_engine *e, uint64_t proc, uint32_t 
 	struct hr_proc *p = hr__proc_find(e, proc);
 	uint32_t i = map * HR_MAP_RINGS + ring;
 
-	return p && ring < HR_MAP_RINGS && i < p->n_rings ? p->rings[i].next : 0;
+	return p && ring < HR_MAP_RINGS && i < p->n_rings ? p->rings[i].kept.next : 0;
 }
 
 void hr_engine_stats_get(const struct hr_engine *e, struct hr_engine_stats *ret)

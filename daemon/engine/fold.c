@@ -107,10 +107,10 @@ static uint32_t find_task(struct fold *f)
 	uint32_t i;
 
 	for (i = 0; i < b->n_tasks; i++)
-		if (b->tasks[i].proc == f->p->id.proc && b->tasks[i].tid == ring->tid)
+		if (b->tasks[i].proc == f->p->id.proc && b->tasks[i].tid == ring->kept.tid)
 			break;
 	if (i == b->n_tasks) {
-		b->tasks[i] = (struct hr_task){f->p->id.proc, ring->tid};
+		b->tasks[i] = (struct hr_task){f->p->id.proc, ring->kept.tid};
 		b->n_tasks++;
 	}
 	ring->task = i;
@@ -208,7 +208,7 @@ static uint64_t seen_key(uint64_t start_ticks, uint16_t op)
  */
 static void note_seen(struct hr_ring_state *ring, const struct hr_record *r)
 {
-	ring->seen[ring->n_seen++ % HR_RING_SEEN] = seen_key(r->start_ticks, r->op);
+	ring->kept.seen[ring->kept.n_seen++ % HR_RING_SEEN] = seen_key(r->start_ticks, r->op);
 }
 
 bool hr__fold_seen(const struct hr_ring_state *ring, const struct hr_inflight *c)
@@ -216,7 +216,7 @@ bool hr__fold_seen(const struct hr_ring_state *ring, const struct hr_inflight *c
 	uint64_t key = seen_key(c->start_ticks, c->op);
 
 	for (uint32_t i = 0; i < HR_RING_SEEN; i++)
-		if (ring->seen[i] == key)
+		if (ring->kept.seen[i] == key)
 			return true;
 	return false;
 }
@@ -250,7 +250,7 @@ void hr__fold(struct fold *f, const struct hr_record *r, const struct hr_pair *p
 	if (op.trait.effect > HR_FD_MOVE)
 		hr__fd_effects(f, &op);
 	if (r->bits & HR_REC_AGGREGATE) {
-		f->ring->aggregate_gen = r->flags;
+		f->ring->kept.aggregate_gen = r->flags;
 		add_singles(f, &op);
 	} else {
 		add_rollup(f, &op);

@@ -367,7 +367,7 @@ static void add_in_flight(const struct hr_engine *e, struct hr_live_picture *p, 
 		p->m.n_in_flight++;
 		headrace__live_in_flight__init(m);
 		m->proc = cells[i].proc;
-		m->tid = ring < of->n_rings ? of->rings[ring].tid : 0;
+		m->tid = ring < of->n_rings ? of->rings[ring].kept.tid : 0;
 		m->op = cell->op;
 		m->file = file_of(e, of, cell->file);
 		m->fd = cell->fd;

@@ -123,7 +123,7 @@ static uint32_t records_take(struct fold *f, const struct hr_record *r, uint32_t
 		hr__loss(f->e, f->p->id.proc, HR_LOSS_TORN, 0, 1);
 		return 1;
 	case HR_CTL_THREAD:
-		f->ring->tid = (uint32_t)r->fd;
+		f->ring->kept.tid = (uint32_t)r->fd;
 		f->ring->task_batch = UINT64_MAX;
 		return 1;
 	case HR_CTL_PATH:
@@ -308,7 +308,7 @@ void hr__apply_records(struct hr_engine *e, const struct hr_entry_records *in)
 
 		if (run->count > (uint64_t)(end - (const uint8_t *)slots) / HR_SLOT_BYTES)
 			return;
-		ring->next = run->first + run->count;
+		ring->kept.next = run->first + run->count;
 		f.p->id.probed |= ring == &kernel;
 		if (run->count) {
 			ahead[n] = (struct ahead){0};
@@ -375,6 +375,6 @@ void hr__apply_left(struct hr_engine *e, const struct hr_entry_left *in)
 	if (in->inflight.op != 0 && !hr__fold_seen(f.ring, &in->inflight))
 		left_inflight(&f, &in->inflight, in->now_ticks);
 	if (in->aggregate.op != 0 && in->aggregate.count != 0 &&
-	    in->aggregate.gen != f.ring->aggregate_gen)
+	    in->aggregate.gen != f.ring->kept.aggregate_gen)
 		left_aggregate(&f, &in->aggregate);
 }

@@ -285,7 +285,7 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	struct hr_engine *e = f->e;
 	struct hr_region g = {
 	    .proc = f->p->id.proc,
-	    .tid = r->flags & HR_REGION_IS_SPAN ? (uint32_t)r->fd : f->ring->tid,
+	    .tid = r->flags & HR_REGION_IS_SPAN ? (uint32_t)r->fd : f->ring->kept.tid,
 	    .kind = r->flags >> HR_REGION_KIND_SHIFT,
 	    .depth = r->flags & HR_REGION_IS_SPAN ? 0 : (uint32_t)r->fd,
 	    .open = r->flags & HR_REGION_IS_OPEN,
@@ -301,7 +301,7 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 		hr__fold_hostile(f, 0);
 		return;
 	}
-	f->ring->last_region = seen_key(r->file, r->start_ticks);
+	f->ring->kept.last_region = seen_key(r->file, r->start_ticks);
 	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
 	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
 	note_loop(e, f->p, &g);
@@ -339,7 +339,7 @@ void hr__regions_due(struct hr_engine *e)
 static bool seen(const struct hr_proc *p, const struct hr_record *r)
 {
 	for (uint32_t i = 0; i < p->n_rings; i++)
-		if (p->rings[i].last_region == seen_key(r->file, r->start_ticks))
+		if (p->rings[i].kept.last_region == seen_key(r->file, r->start_ticks))
 			return true;
 	return false;
 }
@@ -392,11 +392,11 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 					 : record_of_open(&in->cells[i].cell, in->now_ticks,
 							  in->what == HR_LEFT_SPANS, i);
 
-		last = f.ring->last_region;
+		last = f.ring->kept.last_region;
 		if (r.file != 0 && !seen(f.p, &r)) /* file 0: the thread was changing the cell */
 			hr__region_take(&f, &r, NULL);
 		/* a cell is not a record of the ring, so it must not change last_region */
-		f.ring->last_region = last;
+		f.ring->kept.last_region = last;
 	}
 	if (in->deeper > HR_REGION_DEEPEST)
 		hr__fold_hostile(&f, 0);

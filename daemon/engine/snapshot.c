@@ -51,16 +51,6 @@ struct entry_proc {
 	uint8_t rest[];
 };
 
-struct ring_row {
-	uint64_t next;
-	uint32_t tid;
-	uint32_t aggregate_gen;
-	uint32_t n_lost;
-	uint32_t n_seen;
-	uint64_t last_region;
-	uint64_t seen[HR_RING_SEEN];
-};
-
 struct fd_row {
 	uint32_t fd;
 	uint32_t place;
@@ -139,7 +129,7 @@ static uint32_t lost_rows(const struct hr_proc *p)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < p->n_rings; i++)
-		n += p->rings[i].n_lost;
+		n += p->rings[i].kept.n_lost;
 	return n;
 }
 
@@ -154,17 +144,11 @@ static void write_rest(const struct hr_proc *p, uint8_t *at)
 {
 	const struct hr_map64 *fds = &p->positions.by_fd;
 
-	for (uint32_t i = 0; i < p->n_rings; i++) {
-		const struct hr_ring_state *r = &p->rings[i];
-		struct ring_row row = {
-		    r->next, r->tid, r->aggregate_gen, r->n_lost, r->n_seen, r->last_region, {0}};
-
-		memcpy(row.seen, r->seen, sizeof(row.seen));
-		at = snapshot_put(at, &row, sizeof(row));
-	}
+	for (uint32_t i = 0; i < p->n_rings; i++)
+		at = snapshot_put(at, &p->rings[i].kept, sizeof(p->rings[i].kept));
 	for (uint32_t i = 0; i < p->n_rings; i++)
 		at = snapshot_put(at, p->rings[i].lost,
-				  p->rings[i].n_lost * sizeof(struct hr_lost_row));
+				  p->rings[i].kept.n_lost * sizeof(struct hr_lost_row));
 	at = snapshot_put(at, p->positions.v, p->positions.n * sizeof(struct hr_place));
 	for (uint64_t i = 0; fds->cells && i <= fds->mask; i++) {
 		struct fd_row row = {(uint32_t)fds->cells[i].key, fds->cells[i].value};
@@ -184,7 +168,8 @@ static uint64_t proc_bytes(const struct hr_proc *p, uint32_t cmdline_most)
 {
 	return sizeof(struct entry_proc) +
 	       hr_entry_round(p->exe_bytes + cmdline_kept(p, cmdline_most) + p->defaults_bytes) +
-	       p->n_rings * sizeof(struct ring_row) + lost_rows(p) * sizeof(struct hr_lost_row) +
+	       p->n_rings * sizeof(struct hr_ring_kept) +
+	       lost_rows(p) * sizeof(struct hr_lost_row) +
 	       p->positions.n * sizeof(struct hr_place) +
 	       p->positions.by_fd.used * sizeof(struct fd_row) +
 	       p->n_spawned * sizeof(struct hr_spawned);
@@ -369,7 +354,7 @@ static const void *get(struct snapshot_reader *r, uint64_t n, size_t size)
 
 static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct snapshot_reader *rd)
 {
-	const struct ring_row *rows = get(rd, in->n_rings, sizeof(*rows));
+	const struct hr_ring_kept *rows = get(rd, in->n_rings, sizeof(*rows));
 	const struct hr_lost_row *lost = get(rd, in->n_lost, sizeof(*lost));
 	uint32_t left = in->n_lost;
 
@@ -380,21 +365,17 @@ static bool read_rings(struct hr_proc *p, const struct entry_proc *in, struct sn
 
 		if (!r || rows[i].n_lost > left)
 			return false;
-		r->next = rows[i].next;
-		r->tid = rows[i].tid;
-		r->aggregate_gen = rows[i].aggregate_gen;
-		r->n_seen = rows[i].n_seen;
-		r->last_region = rows[i].last_region;
-		memcpy(r->seen, rows[i].seen, sizeof(r->seen));
+		r->kept = rows[i];
+		r->kept.n_lost = 0; /* until `lost` has them */
 		if (!rows[i].n_lost)
 			continue;
 		r->lost = malloc(rows[i].n_lost * sizeof(*lost));
 		if (!r->lost)
 			return false;
 		memcpy(r->lost, lost, rows[i].n_lost * sizeof(*lost));
-		r->n_lost = rows[i].n_lost;
-		lost += r->n_lost;
-		left -= r->n_lost;
+		r->kept.n_lost = rows[i].n_lost;
+		lost += r->kept.n_lost;
+		left -= r->kept.n_lost;
 	}
 	return true;
 }

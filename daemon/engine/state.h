@@ -78,12 +78,10 @@ struct hr_identity {
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
 
-struct hr_ring_state {
+/* The part of a ring's state that a snapshot copies unchanged. */
+struct hr_ring_kept {
 	uint64_t next; /* number of the next slot since the ring was made */
 	uint32_t tid;
-	uint32_t source; /* HR_EV_BPF if probes made the records */
-	uint32_t task;	 /* index in the open batch; valid if task_batch is the batch's number */
-	uint64_t task_batch;
 	uint32_t aggregate_gen;
 	uint32_t n_lost;
 	uint32_t n_seen;
@@ -91,7 +89,14 @@ struct hr_ring_state {
 	uint64_t last_region;
 	/* The last operations read. The cell of a dead owner may contain one of them again. */
 	uint64_t seen[HR_RING_SEEN];
-	struct hr_lost_row *lost; /* the totals of each op at the last read */
+};
+
+struct hr_ring_state {
+	struct hr_ring_kept kept;
+	uint32_t source; /* HR_EV_BPF if probes made the records */
+	uint32_t task;	 /* index in the open batch; valid if task_batch is the batch's number */
+	uint64_t task_batch;
+	struct hr_lost_row *lost; /* the totals of each op at the last read; kept.n_lost rows */
 };
 
 /* A spawned child of a process without a rank. Children that started earlier have lower ranks. */

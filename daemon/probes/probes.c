@@ -214,22 +214,44 @@ static uint8_t moves(uint16_t op)
 	}
 }
 
-static int fill_calls(struct probe_bpf *skel)
-{
-	static const struct {
-		uint32_t number;
-		struct hr_call call;
-	} rows[] = {
+struct call_row {
+	uint32_t number; /* of the system call, or the opcode of io_uring */
+	struct hr_call call;
+};
+
+static const struct call_row calls[] = {
 #define ROW(number, function, how, file, asked, offset, flags, at)                                 \
 	{SYS_##number, {HR_OP_##function, HOW_##how, file, asked, offset, flags, at, 0, {0}}},
 #include "proto/syscalls.def"
 #undef ROW
-	};
-	int map = bpf_map__fd(skel->maps.calls), r = 0;
+};
+
+/* Linux has these operations since 6.15; the headers of Debian 12 lack them. */
+#define URING_READV_FIXED  60
+#define URING_WRITEV_FIXED 61
+
+static const struct call_row uring_calls[] = {
+    {IORING_OP_READ, {.op = HR_OP_io_uring_read, .how = HR_CALL_FD, .asked = 1}},
+    {IORING_OP_READV, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
+    {IORING_OP_READ_FIXED, {.op = HR_OP_io_uring_read_fixed, .how = HR_CALL_FD, .asked = 1}},
+    {IORING_OP_WRITE, {.op = HR_OP_io_uring_write, .how = HR_CALL_FD, .asked = 1}},
+    {IORING_OP_WRITEV, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
+    {IORING_OP_WRITE_FIXED, {.op = HR_OP_io_uring_write_fixed, .how = HR_CALL_FD, .asked = 1}},
+    {URING_READV_FIXED, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
+    {URING_WRITEV_FIXED, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
+    {IORING_OP_FSYNC, {.op = HR_OP_io_uring_fsync, .how = HR_CALL_FD}},
+    {IORING_OP_OPENAT, {.op = HR_OP_io_uring_openat, .how = HR_CALL_OPEN}},
+    {IORING_OP_OPENAT2, {.op = HR_OP_io_uring_openat2, .how = HR_CALL_OPEN}},
+    {IORING_OP_CLOSE, {.op = HR_OP_io_uring_close, .how = HR_CALL_FD}},
+};
+
+static int fill_calls(const struct bpf_map *map, const struct call_row *rows, size_t n)
+{
+	int r = 0;
 
 	_Static_assert(HR_OP_AIO_FIRST == HR_OP_aio_read && HR_OP_AIO_LAST == HR_OP_lio_listio64,
 		       "the programs know the calls of POSIX AIO");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
+	for (size_t i = 0; i < n && !r; i++) {
 		struct hr_call call = rows[i].call;
 
 		call.moves = moves(call.op);
@@ -240,43 +262,7 @@ static int fill_calls(struct probe_bpf *skel)
 		if (call.op == HR_OP_ioctl)
 			continue;
 		if (call.how != HR_CALL_NONE && rows[i].number < HR_PROBE_CALLS)
-			r = bpf_map_update_elem(map, &rows[i].number, &call, BPF_ANY);
-	}
-	return r;
-}
-
-/* Linux has these operations since 6.15; the headers of Debian 12 lack them. */
-#define URING_READV_FIXED  60
-#define URING_WRITEV_FIXED 61
-
-static int fill_uring(struct probe_bpf *skel)
-{
-	static const struct {
-		uint32_t opcode;
-		struct hr_call call;
-	} rows[] = {
-	    {IORING_OP_READ, {.op = HR_OP_io_uring_read, .how = HR_CALL_FD, .asked = 1}},
-	    {IORING_OP_READV, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
-	    {IORING_OP_READ_FIXED,
-	     {.op = HR_OP_io_uring_read_fixed, .how = HR_CALL_FD, .asked = 1}},
-	    {IORING_OP_WRITE, {.op = HR_OP_io_uring_write, .how = HR_CALL_FD, .asked = 1}},
-	    {IORING_OP_WRITEV, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
-	    {IORING_OP_WRITE_FIXED,
-	     {.op = HR_OP_io_uring_write_fixed, .how = HR_CALL_FD, .asked = 1}},
-	    {URING_READV_FIXED, {.op = HR_OP_io_uring_readv, .how = HR_CALL_FD}},
-	    {URING_WRITEV_FIXED, {.op = HR_OP_io_uring_writev, .how = HR_CALL_FD}},
-	    {IORING_OP_FSYNC, {.op = HR_OP_io_uring_fsync, .how = HR_CALL_FD}},
-	    {IORING_OP_OPENAT, {.op = HR_OP_io_uring_openat, .how = HR_CALL_OPEN}},
-	    {IORING_OP_OPENAT2, {.op = HR_OP_io_uring_openat2, .how = HR_CALL_OPEN}},
-	    {IORING_OP_CLOSE, {.op = HR_OP_io_uring_close, .how = HR_CALL_FD}},
-	};
-	int map = bpf_map__fd(skel->maps.uring), r = 0;
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !r; i++) {
-		struct hr_call call = rows[i].call;
-
-		call.moves = moves(call.op);
-		r = bpf_map_update_elem(map, &rows[i].opcode, &call, BPF_ANY);
+			r = bpf_map_update_elem(bpf_map__fd(map), &rows[i].number, &call, BPF_ANY);
 	}
 	return r;
 }
@@ -305,9 +291,10 @@ static int probes_load(struct hr_probes *p, const struct btf *kernel, char **ret
 		return probes_fail(ret_error, r,
 				   r == -EPERM ? "probes need CAP_BPF and CAP_PERFMON (or root)"
 					       : "the kernel rejects the programs");
-	r = fill_calls(p->skel);
+	r = fill_calls(p->skel->maps.calls, calls, sizeof(calls) / sizeof(calls[0]));
 	if (!r)
-		r = fill_uring(p->skel);
+		r = fill_calls(p->skel->maps.uring, uring_calls,
+			       sizeof(uring_calls) / sizeof(uring_calls[0]));
 	p->ring =
 	    r ? NULL : ring_buffer__new(bpf_map__fd(p->skel->maps.buffer), probes_take, p, NULL);
 	if (!r && !p->ring)

@@ -32,14 +32,10 @@
 #ifndef HEADRACE_DAEMON_SERVICE_SERVICE_H
 #define HEADRACE_DAEMON_SERVICE_SERVICE_H
 
-#include "daemon/service/config.h"
-
 /*
- * Runs until SIGTERM or SIGINT. SIGHUP reloads the configuration. Returns the exit status, and logs
- * failures.
+ * The command `headraced service`. Runs until SIGTERM or SIGINT; SIGHUP reloads the configuration.
+ * Returns the exit status.
  */
-int hr_service_run(const struct hr_config_source *from, struct hr_service_config *config);
-
 int hr_service_main(int argc, char **argv);
 
 #endif
