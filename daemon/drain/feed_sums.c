@@ -114,12 +114,12 @@ static const struct feed_name *feed_sums_name_of(struct hr_feed *f, const struct
 	return HR_COVER_NAMED(s->key.cell_op) ? hr__feed_name_get(f, s->key.file) : NULL;
 }
 
-static void add_row(struct hr_feed *f, const struct hr_kernel_sum *row)
+static void add_row(struct hr_feed *f, uint64_t proc, const struct hr_kernel_row *row)
 {
-	struct hr_kernel_sum sum = *row;
+	struct hr_kernel_sum sum = {proc, *row};
 
 	if (hr_op_info(row->op)->bytes_rule == HR_BYTES_NONE)
-		sum.bytes = 0;
+		sum.row.bytes = 0;
 	if (hr_kernel_sums_add(&f->rows, &sum) && row->cause == HR_CAUSE_LOST)
 		f->missed += row->count;
 }
@@ -128,19 +128,19 @@ static void row_of_sum(struct hr_feed *f, const struct feed_sum *s)
 {
 	const struct feed_name *n = feed_sums_name_of(f, s);
 
-	add_row(f, &(struct hr_kernel_sum){
-		       .proc = s->proc,
-		       .file = !HR_COVER_NAMED(s->key.cell_op) ? s->key.file
-			       : n			       ? n->hash
-							       : 0,
-		       .op = s->key.op,
-		       .cause = cause_of(hr__feed_image(f, s->key.image, false), n, s),
-		       .by_kernel = s->key.cell_op && n,
-		       .count = s->sum.count,
-		       .bytes = s->sum.bytes,
-		       .errors = s->sum.errors,
-		       .dur_ns = s->sum.dur_ns,
-		   });
+	add_row(f, s->proc,
+		&(struct hr_kernel_row){
+		    .file = !HR_COVER_NAMED(s->key.cell_op) ? s->key.file
+			    : n				    ? n->hash
+							    : 0,
+		    .op = s->key.op,
+		    .cause = cause_of(hr__feed_image(f, s->key.image, false), n, s),
+		    .by_kernel = s->key.cell_op && n,
+		    .count = s->sum.count,
+		    .bytes = s->sum.bytes,
+		    .errors = s->sum.errors,
+		    .dur_ns = s->sum.dur_ns,
+		});
 }
 
 static void write_rows(struct hr_feed *f);
@@ -157,16 +157,16 @@ uint16_t hr__feed_sum_op(struct hr_feed *f, const struct feed_image *img,
 
 	if (f->rows.n >= ROWS_MOST)
 		write_rows(f);
-	add_row(f, &(struct hr_kernel_sum){
-		       .proc = img->proc,
-		       .file = n ? n->hash : 0,
-		       .op = r->op,
-		       .cause = cause,
-		       .count = 1,
-		       .bytes = r->ret > 0 ? (uint64_t)r->ret : 0,
-		       .errors = r->ret < 0,
-		       .dur_ns = r->dur_ns,
-		   });
+	add_row(f, img->proc,
+		&(struct hr_kernel_row){
+		    .file = n ? n->hash : 0,
+		    .op = r->op,
+		    .cause = cause,
+		    .count = 1,
+		    .bytes = r->ret > 0 ? (uint64_t)r->ret : 0,
+		    .errors = r->ret < 0,
+		    .dur_ns = r->dur_ns,
+		});
 	return cause;
 }
 
@@ -210,14 +210,7 @@ static uint32_t write_kernel(struct hr_feed *f, uint32_t from)
 	in->proc = rows[from].proc;
 	in->n = 0;
 	for (i = from; i < f->rows.n && rows[i].proc == in->proc && in->n < KERNEL_ROWS; i++)
-		in->rows[in->n++] = (struct hr_kernel_row){.file = rows[i].file,
-							   .count = rows[i].count,
-							   .bytes = rows[i].bytes,
-							   .errors = rows[i].errors,
-							   .dur_ns = rows[i].dur_ns,
-							   .op = rows[i].op,
-							   .cause = rows[i].cause,
-							   .by_kernel = rows[i].by_kernel};
+		in->rows[in->n++] = rows[i].row;
 	hr__drain_commit(f->d, HR_ENTRY_KERNEL, sizeof(*in) + in->n * sizeof(in->rows[0]));
 	return i;
 }

@@ -11,36 +11,36 @@
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Returns the hash of a row's key. If another key has this hash, the caller tries the next hash. */
-static uint64_t kernel_key(const struct hr_kernel_sum *r)
+static uint64_t kernel_key(uint64_t proc, const struct hr_kernel_row *r)
 {
-	return hr_mix64(r->proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
+	return hr_mix64(proc) ^ hr_mix64(hr_mix64(r->file) + ((uint32_t)r->op << 16 | r->cause));
 }
 
 static bool kernel_same(const struct hr_kernel_sum *a, const struct hr_kernel_sum *b)
 {
-	return a->proc == b->proc && a->file == b->file && a->op == b->op && a->cause == b->cause &&
-	       a->by_kernel == b->by_kernel;
+	return a->proc == b->proc && a->row.file == b->row.file && a->row.op == b->row.op &&
+	       a->row.cause == b->row.cause && a->row.by_kernel == b->row.by_kernel;
 }
 
-int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row)
+int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *sum)
 {
-	uint64_t k = kernel_key(row);
+	uint64_t k = kernel_key(sum->proc, &sum->row);
 	uint32_t i;
 
-	while ((i = hr_map64_get(&t->by_key, k)) != HR_MAP64_NONE && !kernel_same(&t->v[i], row))
+	while ((i = hr_map64_get(&t->by_key, k)) != HR_MAP64_NONE && !kernel_same(&t->v[i], sum))
 		k++;
 	if (i != HR_MAP64_NONE) {
-		t->v[i].count += row->count;
-		t->v[i].bytes += row->bytes;
-		t->v[i].errors += row->errors;
-		t->v[i].dur_ns += row->dur_ns;
+		t->v[i].row.count += sum->row.count;
+		t->v[i].row.bytes += sum->row.bytes;
+		t->v[i].row.errors += sum->row.errors;
+		t->v[i].row.dur_ns += sum->row.dur_ns;
 		return 0;
 	}
 	if (!hr_array_reserve(t->v, t->n, t->room))
 		return -ENOMEM;
 	if (hr_map64_set(&t->by_key, k, t->n))
 		return -ENOMEM;
-	t->v[t->n++] = *row;
+	t->v[t->n++] = *sum;
 	return 0;
 }
 
@@ -73,17 +73,18 @@ static uint32_t emit_sums(struct hr_engine *e, uint32_t from)
 		return t->n;
 	rows = hr_rows_in(&o->arena, to - from, sizeof(*rows), &m->rows);
 	for (uint32_t i = from; i < to && rows; i++) {
+		const struct hr_kernel_row *of = &t->v[i].row;
 		Headrace__KernelRecord *row = &rows[m->n_rows++];
 
 		headrace__kernel_record__init(row);
 		row->proc = t->v[i].proc;
-		row->file = (uint32_t)t->v[i].file;
-		row->op = t->v[i].op;
-		row->cause = t->v[i].cause;
-		row->count = t->v[i].count;
-		row->bytes = t->v[i].bytes;
-		row->errors = t->v[i].errors;
-		row->dur_ns = t->v[i].dur_ns;
+		row->file = (uint32_t)of->file;
+		row->op = of->op;
+		row->cause = of->cause;
+		row->count = of->count;
+		row->bytes = of->bytes;
+		row->errors = of->errors;
+		row->dur_ns = of->dur_ns;
 	}
 	hr__out_end(e, o);
 	return to;
@@ -138,15 +139,10 @@ static uint32_t file_of(struct hr_engine *e, struct hr_proc *p, const struct hr_
 static void take_row(struct hr_engine *e, struct hr_proc *p, uint64_t proc,
 		     const struct hr_kernel_row *row)
 {
-	struct hr_kernel_sum sum = {.proc = proc,
-				    .file = file_of(e, p, row),
-				    .op = row->op,
-				    .cause = row->cause,
-				    .count = row->count,
-				    .bytes = row->bytes,
-				    .errors = row->errors,
-				    .dur_ns = row->dur_ns};
+	struct hr_kernel_sum sum = {proc, *row};
 
+	sum.row.file = file_of(e, p, row);
+	sum.row.by_kernel = 0;
 	if (row->cause == HR_CAUSE_LOST)
 		hr_losses_add(&e->losses, &(struct hr_loss){proc, HR_LOSS_PROBE_FULL, row->op,
 							    row->count, row->bytes, row->dur_ns});

@@ -12,18 +12,12 @@
 #include <stdint.h>
 
 #include "common/map64.h"
+#include "daemon/journal/entry.h"
 
 struct hr_kernel_sum {
 	uint64_t proc;
-	/* In the engine: stream file id. In the feed: hash of the path. 0: unknown. */
-	uint64_t file;
-	uint16_t op;
-	uint16_t cause;	    /* enum hr_cause */
-	uint32_t by_kernel; /* only in the probe feed: by_kernel of struct hr_kernel_row */
-	uint64_t count;
-	uint64_t bytes;
-	uint64_t errors;
-	uint64_t dur_ns;
+	/* In the engine, `file` is the stream file id (0: unknown), and by_kernel is 0. */
+	struct hr_kernel_row row;
 };
 
 struct hr_kernel_sums {
@@ -32,8 +26,8 @@ struct hr_kernel_sums {
 	struct hr_map64 by_key;
 };
 
-/* Adds a row. Returns 0 or -ENOMEM. */
-int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *row);
+/* Adds a sum. Returns 0 or -ENOMEM. */
+int hr_kernel_sums_add(struct hr_kernel_sums *t, const struct hr_kernel_sum *sum);
 void hr_kernel_sums_clear(struct hr_kernel_sums *t);
 void hr_kernel_sums_done(struct hr_kernel_sums *t);
 
