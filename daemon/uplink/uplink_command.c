@@ -34,7 +34,7 @@ static void on_signal(int number)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-struct options {
+struct uplink_options {
 	const char *spool;
 	char *collectors; /* as the user typed them */
 	struct hr_address to[HR_ADDRESSES_MAX];
@@ -46,7 +46,7 @@ struct options {
 	bool follow, help;
 };
 
-#define KEY(name, type, field) HR_CONFIG_KEY(struct options, name, type, field)
+#define KEY(name, type, field) HR_CONFIG_KEY(struct uplink_options, name, type, field)
 
 static const struct hr_config_key keys[] = {
     {KEY("collector", LIST, collectors), .value_name = "LIST",
@@ -88,7 +88,7 @@ static int mistake(const char *text)
 	return -EINVAL;
 }
 
-static int read_arguments(int argc, char **argv, struct options *o)
+static int read_arguments(int argc, char **argv, struct uplink_options *o)
 {
 	for (int i = 1; i < argc;) {
 		char *error = NULL;
@@ -103,7 +103,8 @@ static int read_arguments(int argc, char **argv, struct options *o)
 			continue;
 		}
 		if (r == -ENOENT) {
-			hr_text_print(stderr, "headraced: unknown option or operand: %s\n", argv[i]);
+			hr_text_print(stderr, "headraced: unknown option or operand: %s\n",
+				      argv[i]);
 			return r;
 		}
 		if (r < 0)
@@ -112,7 +113,7 @@ static int read_arguments(int argc, char **argv, struct options *o)
 	return 0;
 }
 
-static int find_certificate(struct options *o)
+static int find_certificate(struct uplink_options *o)
 {
 	const struct hr_tls_files given = {o->tls_cert, o->tls_key, o->tls_ca};
 	char *error = NULL;
@@ -125,7 +126,7 @@ static int find_certificate(struct options *o)
 	return r < 0 ? call_failed(r, error) : r;
 }
 
-static int options_check(struct options *o)
+static int options_check(struct uplink_options *o)
 {
 	char *error = NULL;
 	int r;
@@ -257,7 +258,7 @@ static int send_all(struct hr_uplink *u, bool follow)
 	return say_end(&s);
 }
 
-static int uplink_command_run(const struct options *o, struct hr_spool *spool)
+static int uplink_command_run(const struct uplink_options *o, struct hr_spool *spool)
 {
 	char node[HR_HOST_NAME_BYTES], boot_id[HR_HOST_BOOT_BYTES], *error = NULL;
 	const struct hr_tls_files tls = hr_tls_paths_files(&o->tls);
@@ -291,7 +292,7 @@ static int uplink_command_run(const struct options *o, struct hr_spool *spool)
 int hr_uplink_command(int argc, char **argv)
 {
 	const struct sigaction stop = {.sa_handler = on_signal};
-	struct options o = {0};
+	struct uplink_options o = {0};
 	struct hr_spool *spool;
 	int r = read_arguments(argc, argv, &o), status = 0;
 
