@@ -286,10 +286,6 @@ int hr_query_new(const struct hr_catalog *catalog, const struct hr_query_options
 	if (r == 0)
 		r = hr_events_register(q);
 	if (r == 0)
-		r = hr_busy_register(q);
-	if (r == 0)
-		r = hr_during_register(q);
-	if (r == 0)
 		r = hr_rows_register(q);
 	for (unsigned i = 0; r == 0 && i < HR_TABLE_END; i++)
 		r = create_view(q, i, ret_error);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/tables/rows.h"
 
 /* A smaller loss is no finding. Chosen, not measured: the spread of short jobs. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/order.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/diagnosis/findings_internal.h"
 
 /* Of more training processes, about this many are replayed, and as many that stalled least. */
@@ -76,9 +76,9 @@ static int replay_lives(struct hr_training_job *j, struct job_replay *all)
 	if (j->recorded == NULL) {
 		j->recorded = calloc(n + 1, sizeof(struct hr_recorded_life *));
 		r = j->recorded != NULL ? choose(j) : -ENOMEM;
-		r = r < 0 ? r : hr__each(j->d->q->threads, n, read_recorded, j);
+		r = r < 0 ? r : hr_each(j->d->q->threads, n, read_recorded, j);
 	}
-	return r < 0 ? r : hr__each(j->d->q->threads, n, replay_life, all);
+	return r < 0 ? r : hr_each(j->d->q->threads, n, replay_life, all);
 }
 
 int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, bool range,

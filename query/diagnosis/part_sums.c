@@ -11,7 +11,7 @@
 
 #include "common/array.h"
 #include "common/text.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/diagnosis/parts_internal.h"
 #include "query/tables/rows.h"
 
@@ -241,7 +241,7 @@ static int sums_gather(struct hr_rows *rows, uint64_t want)
 	if (r == 0)
 		r = hr__job_times(s->d, &s->jobs);
 	if (r == 0) {
-		hr__threads_run(rows->q->threads, add_lives, s);
+		hr_threads_run(rows->q->threads, add_lives, s);
 		r = s->error;
 	}
 	rows->n = s->steps.n + s->processes.n;

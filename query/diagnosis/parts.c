@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 
 static const struct {
 	const char *name, *label, *group;
@@ -185,5 +185,5 @@ int hr__sums_make(struct hr_diagnosis *d)
 	d->sums = calloc(d->lives.n + 1, sizeof(*d->sums));
 	if (d->sums == NULL)
 		return -ENOMEM;
-	return hr__each(d->q->threads, d->lives.n, sum_life, d);
+	return hr_each(d->q->threads, d->lives.n, sum_life, d);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "query/diagnosis/diagnosis.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/diagnosis/life_internal.h"
 #include "query/diagnosis/parts_internal.h"
 
@@ -347,11 +347,11 @@ int hr__read_all(struct hr_diagnosis *d)
 
 	r.error = r.parts != NULL ? hr__spans_read(d, &r.spans) : -ENOMEM;
 	if (r.error == 0)
-		hr__threads_run(d->q->threads, read_some, &r);
+		hr_threads_run(d->q->threads, read_some, &r);
 	if (r.error == 0)
 		r.error = make_room(d, r.parts);
 	if (r.error == 0)
-		r.error = hr__each(d->q->threads, d->q->n_streams, move_part, &r);
+		r.error = hr_each(d->q->threads, d->q->n_streams, move_part, &r);
 	for (size_t i = 0; r.parts != NULL && i < d->q->n_streams; i++)
 		part_done(&r.parts[i]);
 	free(r.parts);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/text.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/diagnosis/replay.h"
 #include "query/tables/rows.h"
 
@@ -145,7 +145,7 @@ static int replay_all(struct replays *all, const char *const *p)
 	all->list = calloc(all->d->lives.n * n + 1, sizeof(*all->list));
 	if (all->list == NULL)
 		return -ENOMEM;
-	return hr__each(all->d->q->threads, all->d->lives.n, replay_life_all, all);
+	return hr_each(all->d->q->threads, all->d->lives.n, replay_life_all, all);
 }
 
 static int replay_gather(struct hr_rows *rows, uint64_t want)

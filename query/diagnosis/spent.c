@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 
 /* Moves at most `ns` from s->asleep (the time for which no reason is known yet) to *to. */
 static void take(struct hr_spent *s, double *to, double ns)
@@ -70,7 +70,7 @@ int hr__spent_make(struct hr_diagnosis *d)
 	d->spent = calloc(l->n_fetches + 1, sizeof(*d->spent));
 	if (d->spent == NULL)
 		return -ENOMEM;
-	(void)hr__each(d->q->threads, l->n_workers, share_worker, d);
+	(void)hr_each(d->q->threads, l->n_workers, share_worker, d);
 	/* Fetches without a worker that follow each other are those of one training thread. */
 	for (size_t i = 0, n; i < l->n_fetches; i += n) {
 		n = 1;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/diagnosis/parts_internal.h"
 
 /*
@@ -307,7 +307,7 @@ int hr__stalls_make(struct hr_diagnosis *d)
 	if (ranks.list == NULL || d->cycles == NULL || d->caused == NULL)
 		r = -ENOMEM;
 	if (r == 0)
-		r = hr__each(d->q->threads, d->lives.n, make_cycles, d);
+		r = hr_each(d->q->threads, d->lives.n, make_cycles, d);
 	for (size_t i = 0, end; r == 0 && i < d->lives.n; i = end) {
 		end = d->first[hr__job_streams(d, d->lives.list[i].stream).end].life;
 		find_ranks(d, i, end, &ranks);
@@ -315,7 +315,7 @@ int hr__stalls_make(struct hr_diagnosis *d)
 			r = find_stalls(&ranks);
 	}
 	if (r == 0)
-		r = hr__each(d->q->threads, d->lives.n, sum_caused, d);
+		r = hr_each(d->q->threads, d->lives.n, sum_caused, d);
 	free(ranks.list);
 	return r;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 #include "query/diagnosis/parts_internal.h"
 #include "query/tables/rows.h"
 
@@ -50,7 +50,7 @@ int hr__longest_waits_find(struct hr_diagnosis *d)
 	d->longest = calloc(d->lives.n + 1, sizeof(*d->longest));
 	if (d->longest == NULL)
 		return -ENOMEM;
-	return hr__each(d->q->threads, d->lives.n, find_longest, d);
+	return hr_each(d->q->threads, d->lives.n, find_longest, d);
 }
 
 const struct hr_train_life *hr__longest_waiter(const struct hr_diagnosis *d, uint32_t job)

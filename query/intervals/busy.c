@@ -328,7 +328,8 @@ static int busy_finish(struct hr_busy *b)
 		    .proc = key->proc,
 		    .rank = key->rank,
 		    .worker = key->worker,
-		    .class = (unsigned)(i % b->lanes.classes),
+		    .class = b->lanes.classes > 1 ? hr_class_name((unsigned)(i % b->lanes.classes))
+						  : NULL,
 		    .busy_ns = p->busy_ns,
 		    .dur_ns = p->sums.dur_ns,
 		    .count = p->sums.count,

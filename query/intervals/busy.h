@@ -9,12 +9,12 @@
  *
  * Threads   One thread calls hr__busy_new. Any number of threads call hr__busy_work, each with its
  *           own struct hr_busy_worker. They decode batches in parallel. One thread at a time adds
- *           up finished batches, in order. The thread that adds the last batch calls hr__busy_rows.
+ *           up finished batches, in order. After that, one thread calls hr__busy_rows.
  */
 #ifndef HEADRACE_QUERY_INTERVALS_BUSY_H
 #define HEADRACE_QUERY_INTERVALS_BUSY_H
 
-#include "query/tables/internal.h"
+#include "query/tables/rows.h"
 
 /* The columns by which rows are grouped, in addition to cluster, job and attempt. */
 enum hr_busy_by {
@@ -34,19 +34,6 @@ struct hr_busy_args {
 	enum hr_busy_scope scope;
 	/* Only operations of this rank, or HR_BUSY_ANY_RANK. */
 	int32_t rank;
-};
-
-/* Columns that are not in hr_busy_args.by are the same in all rows. */
-struct hr_busy_row {
-	/* Any stream with the row's cluster, job and attempt (and node, if grouped by node). */
-	const struct hr_qstream *st;
-	uint64_t proc;
-	int32_t rank, worker; /* -1: none */
-	unsigned class;	      /* enum hr_class */
-	uint64_t busy_ns;     /* length of the union of the operations' intervals */
-	uint64_t dur_ns;      /* sum of the operations' durations */
-	uint64_t count;
-	int64_t first_ns, last_ns; /* wall clock */
 };
 
 struct hr_busy;

@@ -1,23 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table functions hr_busy() and hr_during(), which add up all events before their first row. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "query/intervals/busy_table.h"
-
-struct busy_bound {
-	struct hr_query *q;
-	const struct hr_busy_table *table;
-};
-
-struct busy_thread {
-	struct hr_busy_worker *w;
-	bool worked;
-	const char *rows;
-	size_t n_rows, at;
-};
+#include "query/intervals/during.h"
+#include "query/tables/each.h"
+#include "query/tables/rows.h"
 
 /* ---- parameters ---- */
+
+enum { WHAT, SCOPE, RANK };
+static const char *const busy_parameters[] = {"by", "scope", "rank", NULL};
+static const char *const during_parameters[] = {"kind", "scope", "rank", NULL};
+
+static uint32_t by_of(const char *word, size_t n)
+{
+	static const struct {
+		const char *name;
+		uint32_t by;
+	} names[] = {
+	    {"node", HR_BUSY_NODE},   {"proc", HR_BUSY_NODE | HR_BUSY_PROC},
+	    {"rank", HR_BUSY_RANK},   {"worker", HR_BUSY_WORKER},
+	    {"class", HR_BUSY_CLASS},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i].name) == n && memcmp(names[i].name, word, n) == 0)
+			return names[i].by;
+	return 0;
+}
+
+static uint32_t kind_of(const char *word, size_t n)
+{
+	uint32_t kind = hr_region_kind_by_name(word, n);
+
+	return kind != 0 ? 1u << kind : 0;
+}
+
+/* Parses a list of words, and unites their bits. `text` NULL: `absent`. False: a wrong word. */
+static bool parse_list(const char *text, const char *absent,
+		       uint32_t (*bits_of)(const char *word, size_t n), uint32_t *ret)
+{
+	text = text != NULL ? text : absent;
+	*ret = 0;
+	for (size_t n; *(text += strspn(text, ", ")) != '\0'; text += n) {
+		uint32_t bits;
+
+		n = strcspn(text, ", ");
+		bits = bits_of(text, n);
+		if (bits == 0)
+			return false;
+		*ret |= bits;
+	}
+	return true;
+}
+
+static bool parse_by(const char *text, uint32_t *ret)
+{
+	return parse_list(text, "rank", by_of, ret);
+}
+
+static bool parse_kinds(const char *text, uint32_t *ret)
+{
+	return parse_list(text, "step", kind_of, ret);
+}
 
 static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 {
@@ -25,7 +71,7 @@ static bool parse_scope(const char *text, enum hr_busy_scope *ret)
 	    [HR_BUSY_ALL] = "all", [HR_BUSY_DATA] = "data", [HR_BUSY_RUNTIME] = "runtime"};
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], text) == 0) {
+		if (strcmp(names[i], text != NULL ? text : "all") == 0) {
 			*ret = i;
 			return true;
 		}
@@ -50,158 +96,220 @@ static bool parse_rank(const char *text, int32_t *ret)
 	return true;
 }
 
-char *hr__busy_parameter(duckdb_bind_info info, const char *name)
+static const char *busy_check(const char *const *p)
 {
-	duckdb_value value = hr_duckdb.bind_get_named_parameter(info, name);
-	char *text = NULL;
+	struct hr_busy_args a;
 
-	if (value != NULL && !hr_duckdb.is_null_value(value))
-		text = hr_duckdb.get_varchar(value);
-
-	hr_duckdb.destroy_value(&value);
-	return text;
+	if (!parse_by(p[WHAT], &a.by))
+		return "hr_busy: `by` must be a list of node, proc, rank, worker, class, for "
+		       "example 'rank, class'";
+	if (!parse_scope(p[SCOPE], &a.scope))
+		return "hr_busy: `scope` must be data, runtime or all";
+	return parse_rank(p[RANK], &a.rank) ? NULL : "hr_busy: `rank` must be a number from 0 up";
 }
 
-bool hr__busy_bind(duckdb_bind_info info, const char *function, struct hr_busy_args *ret)
+static const char *during_check(const char *const *p)
 {
-	char *scope = hr__busy_parameter(info, "scope"), *rank = hr__busy_parameter(info, "rank");
-	const char *wrong = NULL;
-	char error[80];
+	struct hr_busy_args a;
+	uint32_t kinds;
 
-	if (!parse_scope(scope != NULL ? scope : "all", &ret->scope))
-		wrong = "`scope` must be data, runtime or all";
-	else if (!parse_rank(rank, &ret->rank))
-		wrong = "`rank` must be a number from 0 up";
-	if (wrong != NULL) {
-		snprintf(error, sizeof(error), "%s: %s", function, wrong);
-		hr_duckdb.bind_set_error(info, error);
-	}
-	hr_duckdb.free(scope);
-	hr_duckdb.free(rank);
-	return wrong == NULL;
+	if (!parse_kinds(p[WHAT], &kinds))
+		return "hr_during: `kind` must be a list of kinds of regions, for example "
+		       "'step, input_wait'";
+	if (!parse_scope(p[SCOPE], &a.scope))
+		return "hr_during: `scope` must be data, runtime or all";
+	return parse_rank(p[RANK], &a.rank) ? NULL : "hr_during: `rank` must be a number from 0 up";
 }
 
-/* ---- a use ---- */
+/* ---- all events ---- */
 
-static void use_free(void *data)
+static int busy_run(void *busy, size_t thread)
 {
-	struct hr_busy_use *use = data;
+	struct hr_busy_worker *w = hr__busy_worker_new();
+	int r = w != NULL ? hr__busy_work(busy, w) : -ENOMEM;
 
-	hr__busy_free(use->busy);
-	free(use);
+	(void)thread;
+	hr__busy_worker_free(w);
+	return r < 0 ? r : 0;
 }
 
-static void busy_table_worker_free(void *data)
+static int add_up(struct hr_busy *b, unsigned threads)
 {
-	struct busy_thread *w = data;
+	size_t n = hr__busy_batches(b);
 
-	hr__busy_worker_free(w->w);
-	free(w);
+	return hr_each(threads, n < threads ? n : threads, busy_run, b);
 }
 
-static void busy_table_init(duckdb_init_info info)
+/* ---- hr_busy() ---- */
+
+static int busy_gather(struct hr_rows *rows, uint64_t want)
 {
-	const struct busy_bound *bound = hr_duckdb.init_get_extra_info(info);
-	const struct hr_busy_table *table = bound->table;
-	struct hr_query *q = bound->q;
-	idx_t n = hr_duckdb.init_get_column_count(info);
-	struct hr_busy_use *use = calloc(1, sizeof(*use) + n * sizeof(use->columns[0]));
-	size_t batches;
-
-	if (use != NULL) {
-		use->table = table;
-		use->q = q;
-	}
-	for (idx_t i = 0; use != NULL && i < n; i++) {
-		idx_t column = hr_duckdb.init_get_column_index(info, i);
-
-		use->columns[i] =
-		    column < hr_tables[table->id].n_columns ? (uint16_t)column : UINT16_MAX;
-		use->n_columns = (unsigned)(i + 1);
-	}
-	if (use == NULL || table->start(use, hr_duckdb.init_get_bind_data(info)) < 0) {
-		free(use);
-		hr_duckdb.init_set_error(info, "out of memory");
-		return;
-	}
-	batches = hr__busy_batches(use->busy);
-	use->empty = batches == 0;
-	hr_duckdb.init_set_max_threads(info, batches < q->threads ? batches + 1 : q->threads);
-	hr_duckdb.init_set_init_data(info, use, use_free);
-}
-
-static void busy_table_init_worker(duckdb_init_info info)
-{
-	struct busy_thread *w = calloc(1, sizeof(*w));
-
-	if (w == NULL || (w->w = hr__busy_worker_new()) == NULL) {
-		free(w);
-		hr_duckdb.init_set_error(info, "out of memory");
-		return;
-	}
-	hr_duckdb.init_set_init_data(info, w, busy_table_worker_free);
-}
-
-/* ---- rows ---- */
-
-/* Adds up batches of events. The thread that adds up the last one gets the rows. False: error. */
-static bool work(const struct hr_busy_use *use, struct busy_thread *w, duckdb_function_info info)
-{
-	const void *rows = NULL;
+	const char *const *p = rows->parameters;
+	const struct hr_busy_row *list;
+	struct hr_busy_args a = {0};
+	struct hr_busy *busy;
 	int r;
 
-	if (w->worked)
-		return true;
-	w->worked = true;
-	r = hr__busy_work(use->busy, w->w);
-	if (r == 1 || (r == 0 && use->empty))
-		w->n_rows = use->table->rows(use, &rows);
-	else if (r < 0)
-		hr_duckdb.function_set_error(
-		    info, r == -EINTR ? "interrupted" : "out of memory while uniting intervals");
-	w->rows = rows;
-	return r >= 0;
+	(void)want;
+	(void)parse_by(p[WHAT], &a.by);
+	(void)parse_scope(p[SCOPE], &a.scope);
+	(void)parse_rank(p[RANK], &a.rank);
+	rows->of_job = !(a.by & HR_BUSY_NODE);
+	r = hr__busy_new(rows->q, &a, NULL, &busy);
+	if (r < 0)
+		return r;
+	rows->data = busy;
+	r = add_up(busy, rows->q->threads);
+	rows->n = hr__busy_rows(busy, &list);
+	return r;
 }
 
-static void busy_table_scan(duckdb_function_info info, duckdb_data_chunk output)
+static void busy_done(struct hr_rows *rows)
 {
-	const struct hr_busy_use *use = hr_duckdb.function_get_init_data(info);
-	const struct hr_busy_table *table = use->table;
-	struct busy_thread *w = hr_duckdb.function_get_local_init_data(info);
-	size_t n = hr_duckdb.vector_size();
-
-	if (!work(use, w, info))
-		return;
-	n = n < w->n_rows - w->at ? n : w->n_rows - w->at;
-	for (unsigned i = 0; i < use->n_columns; i++) {
-		unsigned column = use->columns[i];
-		enum hr_sql_type type;
-		struct hr_query_out out;
-
-		if (column == UINT16_MAX)
-			continue;
-		type = hr_table_column(table->id, column)->type;
-		out = hr_query_out_of(hr_duckdb.data_chunk_get_vector(output, i));
-		for (size_t k = 0; k < n; k++) {
-			struct hr_cell c = {.u = 0};
-
-			table->cell(use, w->rows + (w->at + k) * table->row_size, column, &c);
-			hr_cell_put(&c, type, k, &out);
-		}
-	}
-	w->at += n;
-	hr_duckdb.data_chunk_set_size(output, n);
+	hr__busy_free(rows->data);
 }
 
-int hr__busy_table_register(struct hr_query *q, const char *name, duckdb_table_function_bind_t bind,
-			    const char *const *parameters, const struct hr_busy_table *table)
+static const void *busy_row(const struct hr_rows *rows, size_t row)
 {
-	const struct hr_table_function f = {bind, busy_table_init, busy_table_init_worker,
-					    busy_table_scan, parameters};
-	struct busy_bound *bound = hr_pool_get(&q->pool, sizeof(*bound));
+	const struct hr_busy_row *list;
 
-	if (bound == NULL)
+	hr__busy_rows(rows->data, &list);
+	return &list[row];
+}
+
+static const struct hr_qstream *busy_stream(const struct hr_rows *rows, size_t row)
+{
+	const struct hr_busy_row *at = busy_row(rows, row);
+
+	return at->st;
+}
+
+const struct hr_row_kind hr_busy_kind = {
+    .table = HR_TABLE_BUSY,
+    .parameters = busy_parameters,
+    .check = busy_check,
+    .gather = busy_gather,
+    .done = busy_done,
+    .stream = busy_stream,
+    .row = busy_row,
+};
+
+/* ---- hr_during() ---- */
+
+struct during_rows {
+	struct hr_busy *busy;
+	struct hr_during *during; /* owned by `busy` */
+	const struct hr_during_row *list;
+};
+
+static int during_gather(struct hr_rows *rows, uint64_t want)
+{
+	struct during_rows *d = calloc(1, sizeof(*d));
+	const char *const *p = rows->parameters;
+	struct hr_busy_args a = {.by = HR_BUSY_RANK};
+	struct hr_during_args regions;
+	int r;
+
+	(void)want;
+	rows->data = d;
+	if (d == NULL)
 		return -ENOMEM;
-	*bound = (struct busy_bound){q, table};
-	return hr_table_register(q, name, bound, &f);
+	(void)parse_kinds(p[WHAT], &regions.kinds);
+	(void)parse_scope(p[SCOPE], &a.scope);
+	(void)parse_rank(p[RANK], &a.rank);
+	regions.rank = a.rank;
+	r = hr__during_new(rows->q, &regions, &d->during);
+	if (r == 0)
+		r = hr__busy_new(rows->q, &a, d->during, &d->busy);
+	if (r == 0)
+		r = add_up(d->busy, rows->q->threads);
+	if (r == 0)
+		rows->n = hr__during_rows(d->during, &d->list);
+	return r;
 }
+
+static void during_done(struct hr_rows *rows)
+{
+	struct during_rows *d = rows->data;
+
+	if (d != NULL)
+		hr__busy_free(d->busy);
+	free(d);
+}
+
+static const struct hr_during_row *during_at(const struct hr_rows *rows, size_t row)
+{
+	return &((const struct during_rows *)rows->data)->list[row];
+}
+
+static const void *during_row(const struct hr_rows *rows, size_t row)
+{
+	return &during_at(rows, row)->region;
+}
+
+static const struct hr_qstream *during_stream(const struct hr_rows *rows, size_t row)
+{
+	return &rows->q->streams[during_at(rows, row)->stream];
+}
+
+/* Short regions that were added up have no position in time, so their sums are NULL. */
+static void sum_cell(const struct hr_during_row *row, const struct hr_during_sums *sums,
+		     unsigned column, struct hr_cell *c)
+{
+	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];
+
+	c->null = row->region.count > 1;
+	switch (column) {
+	case HR_DURING_ops:
+		c->u = to->ops - from->ops;
+		break;
+	case HR_DURING_bytes_read:
+		c->u = to->bytes_read - from->bytes_read;
+		break;
+	case HR_DURING_bytes_written:
+		c->u = to->bytes_written - from->bytes_written;
+		break;
+	case HR_DURING_io_ns:
+		c->u = to->io_ns - from->io_ns;
+		break;
+	default:
+		c->u = to->busy_ns - from->busy_ns;
+	}
+}
+
+static void during_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+{
+	const struct hr_during_row *at = during_at(rows, row);
+	const struct during_rows *d = rows->data;
+
+	switch (column) {
+	case HR_DURING_proc:
+		hr__cell_nonzero(c,
+				 hr_stream_proc(rows->q->streams[at->stream].s, at->region.proc));
+		break;
+	case HR_DURING_rank:
+		c->i = hr__busy_keys(d->busy)->list[at->key].rank;
+		c->null = c->i < 0;
+		break;
+	case HR_DURING_kind:
+		hr_cell_constant(c, hr_region_kind_name(at->region.kind));
+		break;
+	case HR_DURING_start_ns:
+		c->i = at->start_ns;
+		break;
+	default:
+		sum_cell(at, hr__during_sums(d->during, at->key), column, c);
+	}
+}
+
+const struct hr_row_kind hr_during_kind = {
+    .table = HR_TABLE_DURING,
+    .many = true,
+    .parameters = during_parameters,
+    .check = during_check,
+    .gather = during_gather,
+    .done = during_done,
+    .stream = during_stream,
+    .row = during_row,
+    .cell = during_cell,
+};

@@ -151,7 +151,8 @@ enum hr_sql_type { HR_SQL_BIGINT, HR_SQL_UBIGINT, HR_SQL_VARCHAR, HR_SQL_HIST };
 /* clang-format off */
 enum hr_from {
 	HR_FROM_MADE,
-	HR_FROM_NUMBER, HR_FROM_KNOWN, HR_FROM_PLUS1, HR_FROM_TIME, HR_FROM_TEXT, HR_FROM_COPY,
+	HR_FROM_NUMBER, HR_FROM_KNOWN, HR_FROM_GIVEN, HR_FROM_PLUS1, HR_FROM_TIME,
+	HR_FROM_TEXT, HR_FROM_COPY, HR_FROM_PLAIN,
 	HR_FROM_OP, HR_FROM_API, HR_FROM_CLASS, HR_FROM_MOUNT, HR_FROM_FS_TYPE, HR_FROM_SCOPE,
 	HR_FROM_SUM, HR_FROM_MAX, HR_FROM_FIRST, HR_FROM_LAST, HR_FROM_HIST,
 	HR_FROM_FILE_PATH, HR_FROM_FILE_PATTERN, HR_FROM_FILE_SCOPE, HR_FROM_FILE_KNOWN_SCOPE,
@@ -245,10 +246,8 @@ struct hr_query {
  */
 int hr_query_damage(struct hr_query *q, const struct hr_qstream *st, uint32_t frame, int error);
 
-/* Register hr_events(), hr_busy(), hr_during() and the functions of rows.c. Return 0 or -EIO. */
+/* Register hr_events() and the functions of rows.c. Return 0 or -EIO. */
 int hr_events_register(struct hr_query *q);
-int hr_busy_register(struct hr_query *q);
-int hr_during_register(struct hr_query *q);
 int hr_rows_register(struct hr_query *q);
 
 void hr_table_bind(duckdb_bind_info info, enum hr_sql_table_id table);

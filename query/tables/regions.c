@@ -153,11 +153,6 @@ static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column
 	case HR_REGIONS_kind:
 		hr_cell_constant(c, hr_region_kind_name(g->kind));
 		return;
-	case HR_REGIONS_step:
-	case HR_REGIONS_epoch:
-		c->u = column == HR_REGIONS_step ? g->step : g->epoch;
-		c->null = c->u == HR_REGION_UNKNOWN;
-		return;
 	case HR_REGIONS_domain:
 		text = g->domain;
 		break;

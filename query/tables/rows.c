@@ -15,7 +15,7 @@ static const struct hr_row_kind *const kinds[] = {
     &hr__levels_kind,	 &hr__losses_kind,	 &hr__jobs_kind,	   &hr__labels_kind,
     &hr__nodes_kind,	 &hr_regions_kind,	 &hr__kernel_records_kind, &hr_parts_kind,
     &hr_replays_kind,	 &hr_findings_kind,	 &hr_waits_kind,	   &hr_part_sums_kind,
-    &hr_regions_of_kind,
+    &hr_regions_of_kind, &hr_busy_kind,		 &hr_during_kind,
 };
 /* The estimated number of rows. With a small estimate, DuckDB would join by nested loops. */
 #define MANY_ROWS 1000000u
@@ -149,7 +149,7 @@ static void init_worker(duckdb_init_info info)
 
 /* ---- cells ---- */
 
-void hr_stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *ret)
+static void stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *ret)
 {
 	switch (column) {
 	case HR_STREAM_cluster:
@@ -270,6 +270,9 @@ static void member_cell(const struct hr_rows *rows, const struct hr_sql_column *
 	case HR_FROM_COPY:
 		hr__cell_text(c, hr__string_copy(pool, *(char *const *)at));
 		break;
+	case HR_FROM_PLAIN:
+		hr_cell_constant(c, *(const char *const *)at);
+		break;
 	case HR_FROM_TIME:
 		hr__cell_wall(c, rows->st, number_at(at, column->member));
 		break;
@@ -285,6 +288,10 @@ static void member_cell(const struct hr_rows *rows, const struct hr_sql_column *
 		break;
 	case HR_FROM_SCOPE:
 		scope_cell(number_at(at, column->member), c);
+		break;
+	case HR_FROM_GIVEN:
+		c->u = number_at(at, column->member);
+		c->null = c->u == UINT64_MAX;
 		break;
 	default:
 		c->u = number_at(at, column->member);
@@ -312,8 +319,8 @@ void hr_row_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, siz
 	read_cell(kind, rows, row, column, hr_table_column(kind->table, column), ret);
 }
 
-void hr_cell_put(const struct hr_cell *c, enum hr_sql_type type, size_t row,
-		 struct hr_query_out *out)
+static void cell_put(const struct hr_cell *c, enum hr_sql_type type, size_t row,
+		     struct hr_query_out *out)
 {
 	if (c->null)
 		hr__out_null(out, row);
@@ -353,15 +360,15 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 
 		assert(st != NULL || i >= process_end);
 		if (i < HR_STREAM_END) {
-			hr_stream_cell(st, i, &c);
-			c.null = i == HR_STREAM_node && kind->of_job;
+			stream_cell(st, i, &c);
+			c.null = i == HR_STREAM_node && w->rows.of_job;
 		} else if (i < process_end) {
 			process_cell(st->s, kind->proc(&w->rows, w->at + k), i, &c);
 		} else {
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			read_cell(kind, &w->rows, w->at + k, i, column, &c);
 		}
-		hr_cell_put(&c, column->type, first + k, &out);
+		cell_put(&c, column->type, first + k, &out);
 	}
 }
 
@@ -379,7 +386,8 @@ static bool next_unit(struct rows_scan *s, struct rows_worker *w, int *ret_error
 	w->rows = (struct hr_rows){
 	    .q = s->q,
 	    .parameters = s->parameters != NULL ? (const char *const *)s->parameters->texts : NULL,
-	    .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit]};
+	    .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit],
+	    .of_job = s->kind->of_job};
 	w->loaded = true;
 	*ret_error = s->kind->gather(&w->rows, s->want);
 	return *ret_error == 0;

@@ -19,6 +19,7 @@ struct hr_rows {
 	/* Values in the order of hr_row_kind.parameters. NULL: not given, or SQL NULL. */
 	const char *const *parameters;
 	struct hr_qstream *st; /* NULL: the unit is all streams */
+	bool of_job;	       /* as in hr_row_kind; `gather` may change it */
 	size_t n;
 	void *data;
 };
@@ -76,16 +77,23 @@ void hr_row_cell(const struct hr_row_kind *kind, const struct hr_rows *rows, siz
 extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__files_kind,
     hr__processes_kind, hr__levels_kind, hr__losses_kind, hr__jobs_kind, hr__labels_kind,
     hr__nodes_kind, hr_regions_kind, hr__kernel_records_kind, hr_parts_kind, hr_replays_kind,
-    hr_findings_kind, hr_waits_kind, hr_part_sums_kind, hr_regions_of_kind;
-
-/* Makes a cell of a column that all tables share. */
-void hr_stream_cell(const struct hr_qstream *st, unsigned column, struct hr_cell *ret);
-
-/* Stores a cell in row `row` of a vector of this type. */
-void hr_cell_put(const struct hr_cell *c, enum hr_sql_type type, size_t row,
-		 struct hr_query_out *out);
+    hr_findings_kind, hr_waits_kind, hr_part_sums_kind, hr_regions_of_kind, hr_busy_kind,
+    hr_during_kind;
 
 /* ---- for kinds ---- */
+/* A row of hr_busy(). Columns by which rows are not grouped are the same in all rows. */
+struct hr_busy_row {
+	/* Any stream with the row's cluster, job and attempt (and node, if grouped by node). */
+	const struct hr_qstream *st;
+	uint64_t proc;
+	int32_t rank, worker; /* -1: none */
+	const char *class;
+	uint64_t busy_ns; /* length of the union of the operations' intervals */
+	uint64_t dur_ns;  /* sum of the operations' durations */
+	uint64_t count;
+	int64_t first_ns, last_ns; /* wall clock */
+};
+
 struct hr_job_row {
 	const struct hr_qstream *st; /* the first stream of the job; its other streams follow */
 	size_t n_streams;

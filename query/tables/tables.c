@@ -13,7 +13,7 @@
 #define MEMBER_TYPE(row, name) \
 	_Generic(((row *)NULL)->name, bool: HR_MEMBER_BOOL, int32_t: HR_MEMBER_INT32, \
 		 uint32_t: HR_MEMBER_UINT32, int64_t: HR_MEMBER_64, uint64_t: HR_MEMBER_64, \
-		 char *: HR_MEMBER_CHARS, ProtobufCBinaryData: HR_MEMBER_BYTES, \
+		 char *: HR_MEMBER_CHARS, const char *: HR_MEMBER_CHARS, ProtobufCBinaryData: HR_MEMBER_BYTES, \
 		 duckdb_string_t: HR_MEMBER_STRING)
 #define MEMBER(from, row, name) HR_FROM_##from, MEMBER_TYPE(row, name), offsetof(row, name), 0
 
@@ -22,10 +22,12 @@
 #define FROM_MADE(row, name) NO_MEMBER(MADE)
 #define FROM_NUMBER(row, name) MEMBER(NUMBER, row, name)
 #define FROM_KNOWN(row, name) MEMBER(KNOWN, row, name)
+#define FROM_GIVEN(row, name) MEMBER(GIVEN, row, name)
 #define FROM_PLUS1(row, name) MEMBER(PLUS1, row, name##_plus1)
 #define FROM_TIME(row, name) MEMBER(TIME, row, name)
 #define FROM_TEXT(row, name) MEMBER(TEXT, row, name)
 #define FROM_COPY(row, name) MEMBER(COPY, row, name)
+#define FROM_PLAIN(row, name) MEMBER(PLAIN, row, name)
 #define FROM_OP(row, name) MEMBER(OP, row, op)
 #define FROM_API(row, name) MEMBER(API, row, op)
 #define FROM_CLASS(row, name) MEMBER(CLASS, row, op)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/diagnosis/each.h"
+#include "query/tables/each.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-void hr__threads_run(unsigned threads, void *(*run)(void *data), void *data)
+void hr_threads_run(unsigned threads, void *(*run)(void *data), void *data)
 {
 	pthread_t others[HR_EACH_THREADS_MAX];
 	unsigned n = 0;
@@ -39,10 +39,10 @@ static void *each_main(void *data)
 	return NULL;
 }
 
-int hr__each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data)
+int hr_each(unsigned threads, size_t n, int (*run)(void *data, size_t i), void *data)
 {
 	struct each_run e = {.n = n, .run = run, .data = data};
 
-	hr__threads_run(n < threads ? (unsigned)n : threads, each_main, &e);
+	hr_threads_run(n < threads ? (unsigned)n : threads, each_main, &e);
 	return atomic_load(&e.error);
 }
