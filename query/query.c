@@ -163,8 +163,7 @@ static bool node_streams_repeat(const struct hr_query *q)
 	for (size_t i = 1; i < q->n_streams; i++) {
 		const struct hr_stream *a = q->streams[i - 1].s, *b = q->streams[i].s;
 
-		if (a->attempt == b->attempt && strcmp(a->node, b->node) == 0 &&
-		    strcmp(a->job, b->job) == 0 && strcmp(a->cluster, b->cluster) == 0)
+		if (hr_same_job(a, b) && strcmp(a->node, b->node) == 0)
 			return true;
 	}
 	return false;

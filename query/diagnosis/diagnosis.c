@@ -7,12 +7,6 @@
 
 #include "query/tables/rows.h"
 
-static bool is_same_job(const struct hr_stream *a, const struct hr_stream *b)
-{
-	return a->attempt == b->attempt && strcmp(a->job, b->job) == 0 &&
-	       strcmp(a->cluster, b->cluster) == 0;
-}
-
 static int number_jobs(struct hr_diagnosis *d)
 {
 	const struct hr_query *q = d->q;
@@ -22,7 +16,7 @@ static int number_jobs(struct hr_diagnosis *d)
 	if (d->jobs == NULL || d->saves == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < q->n_streams; i++) {
-		if (i == 0 || !is_same_job(q->streams[i - 1].s, q->streams[i].s))
+		if (i == 0 || !hr_same_job(q->streams[i - 1].s, q->streams[i].s))
 			d->n_jobs++;
 		d->jobs[i] = (uint32_t)(d->n_jobs - 1);
 	}

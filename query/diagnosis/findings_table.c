@@ -2,17 +2,11 @@
 /* The table `findings`: the causes of lost time of each job. */
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "query/diagnosis/findings.h"
 #include "query/tables/rows.h"
 #include "common/text.h"
-
-struct found_rows {
-	struct hr_diagnosis part; /* used if the query selects a rank or a part of the time */
-	struct hr_findings findings;
-};
 
 static const char *const parameters[] = {"rank", "from_s", "to_s", NULL};
 enum { RANK, FROM, TO };
@@ -35,18 +29,52 @@ static const char *findings_check(const char *const *p)
 	return NULL;
 }
 
+static int64_t ns(double seconds)
+{
+	return (int64_t)(seconds * 1e9);
+}
+
+static int add_row(struct hr_rows *rows, const struct hr_finding *f)
+{
+	struct hr_finding_row *row = hr_rows_add(rows, sizeof(*row));
+	bool gains = f->gain_high > 0;
+
+	if (row == NULL)
+		return -ENOMEM;
+	*row = (struct hr_finding_row){
+	    .st = f->st,
+	    .number = rows->n > 1 && row[-1].st == f->st ? row[-1].number + 1 : 1,
+	    .cause = hr_finding_name(f->cause),
+	    .lost_ns = ns(f->lost),
+	    .wall_ns = ns(f->wall),
+	    .meaning = f->meaning,
+	    .rank = f->rank,
+	    .whose = f->whose,
+	    .worker = f->worker,
+	    .object = f->object,
+	    .mount = f->mount,
+	    .place = f->place,
+	    .evidence = f->evidence,
+	    .action = f->action,
+	    .gain_low_ns = gains ? ns(f->gain_low) : -1,
+	    .gain_high_ns = gains ? ns(f->gain_high) : -1,
+	    .gain_note = gains ? f->gain_note : NULL,
+	    .avoid = f->avoid,
+	    .is_wait = hr_finding_is_wait(f->cause),
+	};
+	return 0;
+}
+
 static int findings_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct found_rows *f = calloc(1, sizeof(*f));
+	struct hr_diagnosis part = {0}; /* used if the query selects a rank or a part of the time */
+	struct hr_findings findings = {0};
 	const char *const *p = rows->parameters;
 	struct hr_scope scope = HR_SCOPE_ALL;
-	const struct hr_diagnosis *d = &f->part;
+	const struct hr_diagnosis *d = &part;
 	int r;
 
 	(void)want;
-	rows->data = f;
-	if (f == NULL)
-		return -ENOMEM;
 	if (p[RANK] != NULL)
 		scope.rank = (int32_t)strtol(p[RANK], NULL, 10);
 	if (p[FROM] != NULL)
@@ -56,97 +84,24 @@ static int findings_gather(struct hr_rows *rows, uint64_t want)
 	if (p[RANK] == NULL && p[FROM] == NULL && p[TO] == NULL)
 		r = hr_diagnosis_shared(rows->q, &d);
 	else
-		r = hr_diagnosis_make(rows->q, &scope, &f->part);
+		r = hr_diagnosis_make(rows->q, &scope, &part);
 	if (r == 0)
-		r = hr_findings_make(d, &f->findings);
-	rows->n = f->findings.n;
+		r = hr_findings_make(d, &findings);
+	for (size_t i = 0; r == 0 && i < findings.n; i++)
+		r = add_row(rows, &findings.list[i]);
+	hr_findings_done(&findings);
+	hr_diagnosis_done(&part);
 	return r;
 }
 
-static void findings_done(struct hr_rows *rows)
+static const void *findings_row(const struct hr_rows *rows, size_t row)
 {
-	struct found_rows *f = rows->data;
-
-	if (f != NULL) {
-		hr_findings_done(&f->findings);
-		hr_diagnosis_done(&f->part);
-	}
-	free(f);
-	rows->data = NULL;
-}
-
-static const struct hr_finding *findings_row(const struct hr_rows *rows, size_t row)
-{
-	return &((const struct found_rows *)rows->data)->findings.list[row];
+	return (const struct hr_finding_row *)rows->data + row;
 }
 
 static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size_t row)
 {
-	return findings_row(rows, row)->st;
-}
-
-/* Returns the number of the finding among the findings of its job, from 1. */
-static uint64_t number_of(const struct hr_rows *rows, size_t row)
-{
-	uint64_t number = 1;
-
-	while (row > 0 && findings_row(rows, row - 1)->st == findings_row(rows, row)->st) {
-		number++;
-		row--;
-	}
-	return number;
-}
-
-static const size_t texts[] = {
-#define TEXT(name) [HR_FINDINGS_##name] = offsetof(struct hr_finding, name)
-    TEXT(meaning),  TEXT(whose),  TEXT(object), TEXT(mount), TEXT(place),
-    TEXT(evidence), TEXT(action), TEXT(avoid)
-#undef TEXT
-};
-
-static void findings_cell(const struct hr_rows *rows, size_t row, unsigned column,
-			  struct hr_cell *c)
-{
-	const struct hr_finding *f = findings_row(rows, row);
-
-	switch (column) {
-	case HR_FINDINGS_number:
-		c->u = number_of(rows, row);
-		break;
-	case HR_FINDINGS_cause:
-		hr_cell_constant(c, hr_finding_name(f->cause));
-		break;
-	case HR_FINDINGS_lost_ns:
-		c->i = (int64_t)(f->lost * 1e9);
-		break;
-	case HR_FINDINGS_wall_ns:
-		c->i = (int64_t)(f->wall * 1e9);
-		break;
-	case HR_FINDINGS_rank:
-		c->i = f->rank;
-		c->null = f->rank < 0;
-		break;
-	case HR_FINDINGS_worker:
-		c->i = f->worker;
-		c->null = f->worker < 0;
-		break;
-	case HR_FINDINGS_gain_low_ns:
-		c->i = (int64_t)(f->gain_low * 1e9);
-		c->null = f->gain_high <= 0;
-		break;
-	case HR_FINDINGS_gain_high_ns:
-		c->i = (int64_t)(f->gain_high * 1e9);
-		c->null = f->gain_high <= 0;
-		break;
-	case HR_FINDINGS_gain_note:
-		hr_cell_constant(c, f->gain_high > 0 ? f->gain_note : NULL);
-		break;
-	case HR_FINDINGS_is_wait:
-		c->i = hr_finding_is_wait(f->cause);
-		break;
-	default:
-		hr_cell_constant(c, *(const char *const *)((const char *)f + texts[column]));
-	}
+	return ((const struct hr_finding_row *)rows->data)[row].st;
 }
 
 const struct hr_row_kind hr_findings_kind = {
@@ -155,7 +110,6 @@ const struct hr_row_kind hr_findings_kind = {
     .parameters = parameters,
     .check = findings_check,
     .gather = findings_gather,
-    .done = findings_done,
     .stream = findings_stream,
-    .cell = findings_cell,
+    .row = findings_row,
 };

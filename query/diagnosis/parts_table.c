@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/array.h"
 #include "query/diagnosis/parts_internal.h"
 #include "query/tables/rows.h"
 
@@ -15,56 +14,36 @@ struct part_row {
 	uint8_t part;
 };
 
-struct part_rows {
-	struct part_row *list;
-	size_t n, room;
-};
-
 static int add_rows(void *data, const struct hr_train_life *life, const struct hr_block *first,
 		    const uint64_t ns[HR_PART_END])
 {
-	struct part_rows *to = data;
-
 	for (unsigned part = 0; part < HR_PART_END; part++) {
+		struct part_row *row;
+
 		if (ns[part] == 0)
 			continue;
-		if (!hr_array_reserve(to->list, to->n, to->room))
+		row = hr_rows_add(data, sizeof(*row));
+		if (row == NULL)
 			return -ENOMEM;
-		to->list[to->n++] = (struct part_row){life, first, ns[part], (uint8_t)part};
+		*row = (struct part_row){life, first, ns[part], (uint8_t)part};
 	}
 	return 0;
 }
 
 static int parts_gather(struct hr_rows *rows, uint64_t want)
 {
-	struct part_rows *parts = calloc(1, sizeof(*parts));
 	const struct hr_diagnosis *d;
-	int r;
+	int r = hr_diagnosis_shared(rows->q, &d);
 
 	(void)want;
-	rows->data = parts;
-	if (parts == NULL)
-		return -ENOMEM;
-	r = hr_diagnosis_shared(rows->q, &d);
 	for (size_t i = 0; r == 0 && i < d->lives.n; i++)
-		r = hr__parts_each(d, i, add_rows, parts);
-	rows->n = parts->n;
+		r = hr__parts_each(d, i, add_rows, rows);
 	return r;
-}
-
-static void parts_done(struct hr_rows *rows)
-{
-	struct part_rows *parts = rows->data;
-
-	if (parts != NULL)
-		free(parts->list);
-	free(parts);
-	rows->data = NULL;
 }
 
 static const struct part_row *parts_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct part_rows *)rows->data)->list[row];
+	return (const struct part_row *)rows->data + row;
 }
 
 static uint64_t parts_proc(const struct hr_rows *rows, size_t row)
@@ -112,7 +91,6 @@ const struct hr_row_kind hr_parts_kind = {
     .table = HR_TABLE_PARTS,
     .many = true,
     .gather = parts_gather,
-    .done = parts_done,
     .proc = parts_proc,
     .stream = parts_stream,
     .cell = parts_cell,

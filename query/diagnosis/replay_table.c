@@ -137,69 +137,12 @@ static int replay_life_all(void *data, size_t life)
 	return r;
 }
 
-static int replay_all(struct replays *all, const char *const *p)
+static int replay_all(struct replays *all)
 {
-	size_t n = all->n_settings;
-
-	all->parameters = p;
-	all->list = calloc(all->d->lives.n * n + 1, sizeof(*all->list));
+	all->list = calloc(all->d->lives.n * all->n_settings + 1, sizeof(*all->list));
 	if (all->list == NULL)
 		return -ENOMEM;
 	return hr_each(all->d->q->threads, all->d->lives.n, replay_life_all, all);
-}
-
-static int replay_gather(struct hr_rows *rows, uint64_t want)
-{
-	const char *const *p = rows->parameters;
-	struct hr_setting setting = HR_SETTING_SAME;
-	struct replays *all = calloc(1, sizeof(*all));
-	int r;
-
-	(void)want;
-	rows->data = all;
-	if (all == NULL)
-		return -ENOMEM;
-	setting.workers = (uint32_t)number(p[WORKERS], HR_REPLAY_SAME);
-	setting.prefetch = (uint32_t)number(p[PREFETCH], HR_REPLAY_SAME);
-	setting.persistent = is_true(p[PERSISTENT]);
-	setting.cores = number(p[CORES], 0);
-	setting.io = (struct hr_multiple){number(p[IO], 1), number(p[IO], 1)};
-	all->settings[all->n_settings++] = setting;
-	if (is_true(p[SEARCH]))
-		add_settings(all, p);
-	r = hr_diagnosis_shared(rows->q, &all->d);
-	if (r == 0)
-		r = replay_all(all, p);
-	rows->n = r == 0 ? all->d->lives.n * all->n_settings : 0;
-	return r;
-}
-
-static void replay_done(struct hr_rows *rows)
-{
-	struct replays *all = rows->data;
-
-	if (all != NULL) {
-		free(all->list);
-	}
-	free(all);
-	rows->data = NULL;
-}
-
-static const struct hr_train_life *replay_life(const struct hr_rows *rows, size_t row)
-{
-	const struct replays *all = rows->data;
-
-	return &all->d->lives.list[row / all->n_settings];
-}
-
-static uint64_t replay_proc(const struct hr_rows *rows, size_t row)
-{
-	return replay_life(rows, row)->proc;
-}
-
-static const struct hr_qstream *replay_stream(const struct hr_rows *rows, size_t row)
-{
-	return &rows->q->streams[replay_life(rows, row)->stream];
 }
 
 static const char *const refusals[] = {
@@ -229,68 +172,84 @@ static uint64_t checkpoint_ns(const struct hr_part_sums *sums)
 	return ns;
 }
 
-static void replay_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+/* Returns seconds as ns; -1: unknown. */
+static int64_t known_ns(bool known, double seconds)
 {
-	const struct replays *all = rows->data;
-	const struct hr_train_life *life = replay_life(rows, row);
-	const struct hr_replayed *r = &all->list[row];
+	return known ? (int64_t)(seconds * 1e9) : -1;
+}
 
-	c->null = r->refusal == HR_REPLAY_NO_LOOP || r->refusal == HR_REPLAY_UNKNOWN_FETCH ||
-		  r->refusal == HR_REPLAY_HIDDEN;
-	switch (column) {
-	case HR_REPLAYS_setting:
-		c->u = row % all->n_settings;
-		c->null = false;
-		break;
-	case HR_REPLAYS_workers:
-		c->u = r->workers;
-		break;
-	case HR_REPLAYS_prefetch:
-		c->u = r->prefetch;
-		c->null = c->null || r->prefetch == 0;
-		break;
-	case HR_REPLAYS_persistent:
-		c->u = r->persistent;
-		break;
-	case HR_REPLAYS_loops:
-		c->u = r->loops;
-		break;
-	case HR_REPLAYS_wall_ns:
-		c->i = life->to - life->from;
-		c->null = false;
-		break;
-	case HR_REPLAYS_stall_ns:
-		c->u = (uint64_t)hr_cycles_stall(&all->d->cycles[life - all->d->lives.list]);
-		c->null = false;
-		break;
-	case HR_REPLAYS_checkpoint_ns:
-		c->u = checkpoint_ns(&all->d->sums[life - all->d->lives.list]);
-		c->null = false;
-		break;
-	case HR_REPLAYS_recorded_ns:
-		c->i = (int64_t)(r->recorded * 1e9);
-		break;
-	case HR_REPLAYS_replayed_ns:
-		c->i = (int64_t)(r->replayed * 1e9);
-		break;
-	case HR_REPLAYS_predicted_ns:
-		c->i = (int64_t)(r->predicted * 1e9);
-		c->null = r->refusal != HR_REPLAY_OK || r->doubt != HR_REPLAY_OK;
-		break;
-	case HR_REPLAYS_doubt:
-		hr_cell_constant(c, refusals[r->refusal == HR_REPLAY_OK ? r->doubt : HR_REPLAY_OK]);
-		break;
-	case HR_REPLAYS_low_ns:
-		c->i = (int64_t)(r->low * 1e9);
-		c->null = r->refusal != HR_REPLAY_OK;
-		break;
-	case HR_REPLAYS_high_ns:
-		c->i = (int64_t)(r->high * 1e9);
-		c->null = r->refusal != HR_REPLAY_OK;
-		break;
-	default:
-		hr_cell_constant(c, refusals[r->refusal]);
-	}
+static int add_row(struct hr_rows *rows, const struct replays *all, size_t life, size_t setting)
+{
+	const struct hr_replayed *r = &all->list[life * all->n_settings + setting];
+	const struct hr_train_life *l = &all->d->lives.list[life];
+	struct hr_replay_row *row = hr_rows_add(rows, sizeof(*row));
+	bool ok = r->refusal == HR_REPLAY_OK;
+	bool replayed = r->refusal != HR_REPLAY_NO_LOOP && r->refusal != HR_REPLAY_UNKNOWN_FETCH &&
+			r->refusal != HR_REPLAY_HIDDEN;
+
+	if (row == NULL)
+		return -ENOMEM;
+	*row = (struct hr_replay_row){
+	    .st = &rows->q->streams[l->stream],
+	    .proc = l->proc,
+	    .setting = (int64_t)setting,
+	    .workers = replayed ? (int64_t)r->workers : -1,
+	    .prefetch = replayed && r->prefetch != 0 ? (int64_t)r->prefetch : -1,
+	    .persistent = replayed ? r->persistent : -1,
+	    .loops = replayed ? (int64_t)r->loops : -1,
+	    .recorded_ns = known_ns(replayed, r->recorded),
+	    .replayed_ns = known_ns(replayed, r->replayed),
+	    .predicted_ns = known_ns(ok && r->doubt == HR_REPLAY_OK, r->predicted),
+	    .low_ns = known_ns(ok, r->low),
+	    .high_ns = known_ns(ok, r->high),
+	    .doubt = ok ? refusals[r->doubt] : NULL,
+	    .refusal = refusals[r->refusal],
+	    .wall_ns = l->to - l->from,
+	    .checkpoint_ns = (int64_t)checkpoint_ns(&all->d->sums[life]),
+	    .stall_ns = (int64_t)hr_cycles_stall(&all->d->cycles[life]),
+	};
+	return 0;
+}
+
+static int replay_gather(struct hr_rows *rows, uint64_t want)
+{
+	const char *const *p = rows->parameters;
+	struct hr_setting setting = HR_SETTING_SAME;
+	struct replays all = {.parameters = p, .n_settings = 1};
+	int r;
+
+	(void)want;
+	setting.workers = (uint32_t)number(p[WORKERS], HR_REPLAY_SAME);
+	setting.prefetch = (uint32_t)number(p[PREFETCH], HR_REPLAY_SAME);
+	setting.persistent = is_true(p[PERSISTENT]);
+	setting.cores = number(p[CORES], 0);
+	setting.io = (struct hr_multiple){number(p[IO], 1), number(p[IO], 1)};
+	all.settings[0] = setting;
+	if (is_true(p[SEARCH]))
+		add_settings(&all, p);
+	r = hr_diagnosis_shared(rows->q, &all.d);
+	if (r == 0)
+		r = replay_all(&all);
+	for (size_t i = 0; r == 0 && i < all.d->lives.n; i++)
+		for (size_t k = 0; r == 0 && k < all.n_settings; k++)
+			r = add_row(rows, &all, i, k);
+	free(all.list);
+	return r;
+}
+
+static const void *replay_row(const struct hr_rows *rows, size_t row)
+{
+	return (const struct hr_replay_row *)rows->data + row;
+}
+
+static uint64_t replay_proc(const struct hr_rows *rows, size_t row)
+{
+	return ((const struct hr_replay_row *)rows->data)[row].proc;
+}
+
+static const struct hr_qstream *replay_stream(const struct hr_rows *rows, size_t row)
+{
+	return ((const struct hr_replay_row *)rows->data)[row].st;
 }
 
 const struct hr_row_kind hr_replays_kind = {
@@ -298,8 +257,7 @@ const struct hr_row_kind hr_replays_kind = {
     .parameters = parameters,
     .check = replay_check,
     .gather = replay_gather,
-    .done = replay_done,
     .proc = replay_proc,
     .stream = replay_stream,
-    .cell = replay_cell,
+    .row = replay_row,
 };

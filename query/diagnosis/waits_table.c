@@ -88,11 +88,6 @@ struct wait_row {
 	uint64_t ns;
 };
 
-struct wait_rows {
-	struct wait_row *rows;
-	size_t n, room;
-};
-
 static void find_maker(const struct hr_diagnosis *d, struct wait_row *row)
 {
 	uint32_t worker;
@@ -109,7 +104,7 @@ static void find_maker(const struct hr_diagnosis *d, struct wait_row *row)
 }
 
 static int add_piece(const struct hr_diagnosis *d, const struct hr_train_life *life,
-		     const struct hr_block *b, struct wait_rows *to)
+		     const struct hr_block *b, struct hr_rows *to)
 {
 	const struct hr_wait *wait = wait_of(life, b);
 	struct wait_row row = {.life = life,
@@ -124,19 +119,22 @@ static int add_piece(const struct hr_diagnosis *d, const struct hr_train_life *l
 	hr__block_parts(d, b, INT64_MIN, parts);
 	hr__whole_ns(parts, (uint64_t)(b->to - b->from), ns);
 	for (unsigned part = 0; part < HR_PART_END; part++) {
+		struct wait_row *new;
+
 		if (ns[part] == 0)
 			continue;
-		if (!hr_array_reserve(to->rows, to->n, to->room))
+		new = hr_rows_add(to, sizeof(*new));
+		if (new == NULL)
 			return -ENOMEM;
 		row.part = (uint8_t)part;
 		row.ns = ns[part];
-		to->rows[to->n++] = row;
+		*new = row;
 	}
 	return 0;
 }
 
 static int add_pieces(const struct hr_diagnosis *d, const struct hr_train_life *life,
-		      const struct hr_longest_wait *within, struct wait_rows *to)
+		      const struct hr_longest_wait *within, struct hr_rows *to)
 {
 	int r = 0;
 
@@ -164,42 +162,26 @@ static const char *waits_check(const char *const *p)
 static int waits_gather(struct hr_rows *rows, uint64_t want)
 {
 	static const struct hr_longest_wait any = {INT64_MIN, INT64_MAX};
-	struct wait_rows *waits = calloc(1, sizeof(*waits));
+	const char *parameter = rows->parameters[0];
+	bool longest = parameter != NULL && strcmp(parameter, "true") == 0;
 	const struct hr_diagnosis *d;
-	bool longest;
-	int r;
+	int r = hr_diagnosis_shared(rows->q, &d);
 
 	(void)want;
-	rows->data = waits;
-	if (waits == NULL)
-		return -ENOMEM;
-	longest = rows->parameters[0] != NULL && strcmp(rows->parameters[0], "true") == 0;
-	r = hr_diagnosis_shared(rows->q, &d);
 	for (size_t i = 0; r == 0 && !longest && i < d->lives.n; i++)
-		r = add_pieces(d, &d->lives.list[i], &any, waits);
+		r = add_pieces(d, &d->lives.list[i], &any, rows);
 	for (uint32_t job = 0; r == 0 && longest && job < d->n_jobs; job++) {
 		const struct hr_train_life *life = hr__longest_waiter(d, job);
 
 		if (life != NULL)
-			r = add_pieces(d, life, &d->longest[life - d->lives.list], waits);
+			r = add_pieces(d, life, &d->longest[life - d->lives.list], rows);
 	}
-	rows->n = waits->n;
 	return r;
-}
-
-static void waits_done(struct hr_rows *rows)
-{
-	struct wait_rows *waits = rows->data;
-
-	if (waits != NULL)
-		free(waits->rows);
-	free(waits);
-	rows->data = NULL;
 }
 
 static const struct wait_row *waits_row(const struct hr_rows *rows, size_t row)
 {
-	return &((const struct wait_rows *)rows->data)->rows[row];
+	return (const struct wait_row *)rows->data + row;
 }
 
 static uint64_t waits_proc(const struct hr_rows *rows, size_t row)
@@ -270,7 +252,6 @@ const struct hr_row_kind hr_waits_kind = {
     .parameters = parameters,
     .check = waits_check,
     .gather = waits_gather,
-    .done = waits_done,
     .proc = waits_proc,
     .stream = waits_stream,
     .cell = waits_cell,

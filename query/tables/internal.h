@@ -140,6 +140,13 @@ static inline int64_t hr_end_ns(int64_t start_ns, uint64_t dur_ns)
 	return __builtin_add_overflow(start_ns, dur_ns, &end) ? INT64_MAX : end;
 }
 
+/* Whether two streams are of the same (cluster, job, attempt). */
+static inline bool hr_same_job(const struct hr_stream *a, const struct hr_stream *b)
+{
+	return a->attempt == b->attempt && strcmp(a->job, b->job) == 0 &&
+	       strcmp(a->cluster, b->cluster) == 0;
+}
+
 /* ---- tables ---- */
 enum hr_sql_type { HR_SQL_BIGINT, HR_SQL_UBIGINT, HR_SQL_VARCHAR, HR_SQL_HIST };
 #define HR_HIST_BINS 64u

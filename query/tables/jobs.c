@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/array.h"
+#include "common/order.h"
 #include "query/tables/rows.h"
 
 #define STATE_RUNNING "running"
@@ -11,28 +12,6 @@
 #define STATE_KILLED  "killed"
 #define STATE_FAILED  "failed"
 #define STATE_ENDED   "ended"
-
-struct listed_jobs {
-	struct hr_job_row *list;
-	size_t n, size;
-};
-
-static bool jobs_same(const duckdb_string_t *a, const duckdb_string_t *b)
-{
-	uint32_t n = a->value.inlined.length;
-
-	if (n != b->value.inlined.length)
-		return false;
-	if (n <= sizeof(a->value.inlined.inlined))
-		return memcmp(a->value.inlined.inlined, b->value.inlined.inlined, n) == 0;
-	return memcmp(a->value.pointer.ptr, b->value.pointer.ptr, n) == 0;
-}
-
-static bool same_job(const struct hr_qstream *a, const struct hr_qstream *b)
-{
-	return jobs_same(&a->cluster, &b->cluster) && jobs_same(&a->job, &b->job) &&
-	       a->s->attempt == b->s->attempt;
-}
 
 static void take_text(struct hr_query *q, duckdb_string_t *to, const char *text)
 {
@@ -101,23 +80,16 @@ static int take_stream(struct hr_query *q, struct hr_job_row *job, const struct 
 	return 0;
 }
 
-static int compare_int(const void *a, const void *b)
-{
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Counts the ranks and nodes of a job. Streams of one node are adjacent. */
 static int count_parts(struct hr_job_row *job)
 {
-	int32_t *ranks = NULL;
+	int64_t *ranks = NULL;
 	size_t n = 0, size = 0;
 
 	for (size_t i = 0; i < job->n_streams; i++) {
 		const struct hr_qstream *st = &job->st[i];
 
-		job->nodes += i == 0 || !jobs_same(&st[-1].node, &st->node);
+		job->nodes += i == 0 || strcmp(st[-1].s->node, st->s->node) != 0;
 		for (uint32_t p = 0; p < st->s->n_processes; p++) {
 			if (st->s->processes[p].rank < 0)
 				continue;
@@ -128,8 +100,7 @@ static int count_parts(struct hr_job_row *job)
 			ranks[n++] = st->s->processes[p].rank;
 		}
 	}
-	if (n > 0)
-		qsort(ranks, n, sizeof(*ranks), compare_int);
+	hr_int64s_sort(ranks, n);
 	for (size_t i = 0; i < n; i++)
 		job->ranks_seen += i == 0 || ranks[i] != ranks[i - 1];
 	free(ranks);
@@ -155,47 +126,30 @@ static int jobs_finish(struct hr_job_row *job)
 static int jobs_gather(struct hr_rows *rows, uint64_t want)
 {
 	struct hr_query *q = rows->q;
-	struct listed_jobs *jobs = calloc(1, sizeof(*jobs));
+	struct hr_job_row *job = NULL;
 	int r = 0;
 
 	(void)want;
-	rows->data = jobs;
-	if (jobs == NULL)
-		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < q->n_streams; i++) {
 		const struct hr_qstream *st = &q->streams[i];
-		struct hr_job_row *job;
 
-		if (i == 0 || !same_job(st - 1, st)) {
-			r = hr_array_reserve(jobs->list, jobs->n, jobs->size) ? 0 : -ENOMEM;
-			if (r < 0)
-				return r;
-			jobs->list[jobs->n++] = (struct hr_job_row){.st = st};
+		if (i == 0 || !hr_same_job(st[-1].s, st->s)) {
+			job = hr_rows_add(rows, sizeof(*job));
+			if (job == NULL)
+				return -ENOMEM;
+			job->st = st;
 		}
-		job = &jobs->list[jobs->n - 1];
 		job->n_streams++;
 		r = take_stream(q, job, st);
 	}
-	for (size_t k = 0; r == 0 && k < jobs->n; k++)
-		r = jobs_finish(&jobs->list[k]);
-	rows->n = jobs->n;
+	for (size_t k = 0; r == 0 && k < rows->n; k++)
+		r = jobs_finish((struct hr_job_row *)rows->data + k);
 	return r;
-}
-
-static void jobs_done(struct hr_rows *rows)
-{
-	struct listed_jobs *jobs = rows->data;
-
-	if (jobs != NULL)
-		free(jobs->list);
-	free(jobs);
 }
 
 static const void *jobs_row(const struct hr_rows *rows, size_t row)
 {
-	const struct listed_jobs *jobs = rows->data;
-
-	return &jobs->list[row];
+	return (const struct hr_job_row *)rows->data + row;
 }
 
 static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t row)
@@ -221,7 +175,6 @@ const struct hr_row_kind hr__jobs_kind = {
     .table = HR_TABLE_JOBS,
     .of_job = true,
     .gather = jobs_gather,
-    .done = jobs_done,
     .stream = jobs_stream,
     .row = jobs_row,
     .cell = jobs_cell,

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/array.h"
 #include "query/tables/rows.h"
 
 /* Each stream of a job repeats the labels of the job, so the view selects DISTINCT rows. */
@@ -12,23 +11,17 @@ struct label {
 	duckdb_string_t key, value;
 };
 
-struct labels {
-	struct label *list;
-	size_t size;
-};
-
 static int labels_take(struct hr_rows *rows, const Headrace__JobEvent *e)
 {
-	struct labels *labels = rows->data;
 	struct hr_pool *pool = &rows->q->pool;
 
 	for (size_t i = 0; i < e->n_labels; i++) {
-		struct label new = {hr__string_copy(pool, e->labels[i]->key),
-				    hr__string_copy(pool, e->labels[i]->value)};
+		struct label *new = hr_rows_add(rows, sizeof(*new));
 
-		if (!hr_array_reserve(labels->list, rows->n, labels->size))
+		if (new == NULL)
 			return -ENOMEM;
-		labels->list[rows->n++] = new;
+		*new = (struct label){hr__string_copy(pool, e->labels[i]->key),
+				      hr__string_copy(pool, e->labels[i]->value)};
 	}
 	return 0;
 }
@@ -41,9 +34,6 @@ static int labels_gather(struct hr_rows *rows, uint64_t want)
 	int r;
 
 	(void)want;
-	rows->data = calloc(1, sizeof(struct labels));
-	if (rows->data == NULL)
-		return -ENOMEM;
 	r = hr_frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_JOB, &events);
 	if (r < 0)
 		return r;
@@ -56,27 +46,17 @@ static int labels_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static void labels_done(struct hr_rows *rows)
-{
-	struct labels *labels = rows->data;
-
-	if (labels != NULL)
-		free(labels->list);
-	free(labels);
-}
-
 static void labels_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
-	const struct labels *labels = rows->data;
+	const struct label *label = (const struct label *)rows->data + row;
 
-	c->s = column == HR_LABELS_key ? labels->list[row].key : labels->list[row].value;
+	c->s = column == HR_LABELS_key ? label->key : label->value;
 }
 
 const struct hr_row_kind hr__labels_kind = {
     .table = HR_TABLE_LABELS,
     .of_job = true,
     .gather = labels_gather,
-    .done = labels_done,
     .cell = labels_cell,
 };
 
@@ -87,8 +67,8 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 					     [HR_STREAM_SILENT] = "silent",
 					     [HR_STREAM_CUT] = "killed",
 					     [HR_STREAM_ENDED] = "ended"};
-	const char *state = states[rows->st->state];
 	struct hr_frames ends;
+	const char **state;
 	int r;
 
 	(void)want;
@@ -97,12 +77,13 @@ static int nodes_gather(struct hr_rows *rows, uint64_t want)
 	r = hr_frames_read(rows->q, rows->st, HEADRACE__FRAME__BODY_STREAM_END, &ends);
 	if (r < 0)
 		return r;
-	if (ends.n > 0 && ends.list[ends.n - 1]->stream_end->cut_short)
-		state = "killed";
-	rows->data = (void *)(uintptr_t)state;
+	state = hr_rows_add(rows, sizeof(*state));
+	if (state != NULL)
+		*state = ends.n > 0 && ends.list[ends.n - 1]->stream_end->cut_short
+			     ? "killed"
+			     : states[rows->st->state];
 	hr_frames_free(&ends);
-	rows->n = 1;
-	return 0;
+	return state != NULL ? 0 : -ENOMEM;
 }
 
 static const void *nodes_row(const struct hr_rows *rows, size_t row)
@@ -130,7 +111,7 @@ static void nodes_cell(const struct hr_rows *rows, size_t row, unsigned column, 
 		c->null = !s->clock_known;
 		break;
 	case HR_NODES_state:
-		hr_cell_constant(c, rows->data);
+		hr_cell_constant(c, *(const char *const *)rows->data);
 		break;
 	case HR_NODES_events:
 		for (uint32_t i = 0; i < s->n_batches; i++)

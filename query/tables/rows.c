@@ -53,6 +53,8 @@ static void unload(struct rows_worker *w)
 {
 	if (w->loaded && w->kind->done != NULL)
 		w->kind->done(&w->rows);
+	else if (w->loaded)
+		free(w->rows.data);
 	w->loaded = false;
 }
 
@@ -449,6 +451,20 @@ int hr_rows_register(struct hr_query *q)
 }
 
 /* ---- helpers of the kinds ---- */
+
+void *hr_rows_add(struct hr_rows *rows, size_t bytes)
+{
+	if (rows->n == rows->room) {
+		size_t room = rows->room > 0 ? 2 * rows->room : 16;
+		void *data = reallocarray(rows->data, room, bytes);
+
+		if (data == NULL)
+			return NULL;
+		rows->data = data;
+		rows->room = room;
+	}
+	return memset((char *)rows->data + rows->n++ * bytes, 0, bytes);
+}
 
 int hr_frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
 		   struct hr_frames *ret)

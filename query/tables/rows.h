@@ -13,7 +13,7 @@
 
 #define HR_ROW_PARAMETERS 12u
 
-/* The rows of one unit. The kind of table owns `data`, and frees it in `done`. */
+/* The rows of one unit. The kind of table owns `data`. */
 struct hr_rows {
 	struct hr_query *q;
 	/* Values in the order of hr_row_kind.parameters. NULL: not given, or SQL NULL. */
@@ -22,6 +22,7 @@ struct hr_rows {
 	bool of_job;	       /* as in hr_row_kind; `gather` may change it */
 	size_t n;
 	void *data;
+	size_t room; /* of hr_rows_add */
 };
 
 struct hr_cell {
@@ -52,6 +53,7 @@ struct hr_row_kind {
 	 * and count for the notes. Returns 0 or -ENOMEM.
 	 */
 	int (*gather)(struct hr_rows *rows, uint64_t want);
+	/* Frees the rows, also after a failure. NULL: frees rows->data. */
 	void (*done)(struct hr_rows *rows);
 	/* Returns the process of a row; 0: none. NULL: the table has no columns of processes. */
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
@@ -81,6 +83,11 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
     hr_during_kind;
 
 /* ---- for kinds ---- */
+/*
+ * Adds a row, all zero, to the array rows->data, whose elements have `bytes` bytes. NULL: no memory.
+ */
+void *hr_rows_add(struct hr_rows *rows, size_t bytes);
+
 /* A row of hr_busy(). Columns by which rows are not grouped are the same in all rows. */
 struct hr_busy_row {
 	/* Any stream with the row's cluster, job and attempt (and node, if grouped by node). */
@@ -104,6 +111,27 @@ struct hr_job_row {
 	uint64_t ranks_seen, nodes;
 	bool live, silent, unfinished;
 	bool killed, failed;
+};
+
+/* -1: NULL */
+struct hr_replay_row {
+	const struct hr_qstream *st;
+	uint64_t proc;
+	int64_t setting, workers, prefetch, persistent, loops;
+	int64_t recorded_ns, replayed_ns, predicted_ns, low_ns, high_ns;
+	const char *doubt, *refusal; /* NULL: none */
+	int64_t wall_ns, checkpoint_ns, stall_ns;
+};
+
+struct hr_finding_row {
+	const struct hr_qstream *st; /* any stream of the job */
+	int64_t number, lost_ns, wall_ns;
+	int64_t gain_low_ns, gain_high_ns; /* -1: not known */
+	int64_t rank, worker;		   /* -1: none */
+	bool is_wait;
+	const char *cause, *meaning;
+	/* NULL: none */
+	const char *whose, *object, *mount, *place, *evidence, *action, *gain_note, *avoid;
 };
 
 struct hr_frames {

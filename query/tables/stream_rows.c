@@ -24,11 +24,6 @@ static int processes_gather(struct hr_rows *rows, uint64_t want)
 	return 0;
 }
 
-static void processes_done(struct hr_rows *rows)
-{
-	free(rows->data);
-}
-
 static const void *processes_row(const struct hr_rows *rows, size_t row)
 {
 	const struct hr_process *const *list = rows->data;
@@ -95,7 +90,6 @@ static void processes_cell(const struct hr_rows *rows, size_t row, unsigned colu
 const struct hr_row_kind hr__processes_kind = {
     .table = HR_TABLE_PROCESSES,
     .gather = processes_gather,
-    .done = processes_done,
     .proc = processes_proc,
     .row = processes_row,
     .cell = processes_cell,
