@@ -76,6 +76,8 @@ struct hr_export_options hr_export_all(enum hr_export_format format)
 					  .max_bytes = UINT64_MAX};
 }
 
+enum { SET_NODE, SET_RANK, SET_SCOPE, SET_FROM, SET_TO_TIME, SET_STEP, SET_MAX_SIZE, SET_PLAIN };
+
 static bool parse_seconds(const char *text, int64_t *ret_ns)
 {
 	char *end;
@@ -103,68 +105,49 @@ static bool parse_steps(const char *text, int64_t *ret_first, int64_t *ret_last)
 	return true;
 }
 
-static bool set_rank(struct hr_export_options *o, const char *value)
+static const struct {
+	const char *name, *expected;
+} settings[] = {
+    [SET_NODE] = {"node", "the name of a node"},
+    [SET_RANK] = {"rank", "a rank such as 3"},
+    [SET_SCOPE] = {"scope", "data or runtime"},
+    [SET_FROM] = {"from", "seconds since the job began, or -N for its last N seconds"},
+    [SET_TO_TIME] = {"to_time", "seconds since the job began, or -N to skip its last N seconds"},
+    [SET_STEP] = {"step", "a step such as 7, or steps such as 7-9"},
+    [SET_MAX_SIZE] = {"max_size", "a size such as 200M, or 0 for no limit"},
+    [SET_PLAIN] = {"plain", "1"},
+};
+
+/* Returns false if the value is wrong. */
+static bool set_value(struct hr_export_options *o, size_t setting, const char *value)
 {
 	uint64_t rank;
 
-	if (hr_text_parse_uint(value, INT32_MAX, &rank) < 0)
-		return false;
-	o->rank = (int64_t)rank;
-	return true;
+	switch (setting) {
+	case SET_NODE:
+		o->node = value;
+		return value[0] != '\0';
+	case SET_RANK:
+		if (hr_text_parse_uint(value, INT32_MAX, &rank) < 0)
+			return false;
+		o->rank = (int64_t)rank;
+		return true;
+	case SET_SCOPE:
+		o->scope = strcmp(value, "runtime") == 0;
+		return o->scope == 1 || strcmp(value, "data") == 0;
+	case SET_FROM:
+		return parse_seconds(value, &o->from_ns);
+	case SET_TO_TIME:
+		return parse_seconds(value, &o->to_ns);
+	case SET_STEP:
+		return parse_steps(value, &o->first_step, &o->last_step);
+	case SET_MAX_SIZE:
+		return hr_text_parse_size(value, &o->max_bytes) == 0;
+	default:
+		o->plain = strcmp(value, "1") == 0;
+		return o->plain;
+	}
 }
-
-static bool set_node(struct hr_export_options *o, const char *value)
-{
-	o->node = value;
-	return value[0] != '\0';
-}
-
-static bool set_scope(struct hr_export_options *o, const char *value)
-{
-	o->scope = strcmp(value, "runtime") == 0;
-	return o->scope == 1 || strcmp(value, "data") == 0;
-}
-
-static bool set_from(struct hr_export_options *o, const char *value)
-{
-	return parse_seconds(value, &o->from_ns);
-}
-
-static bool set_to_time(struct hr_export_options *o, const char *value)
-{
-	return parse_seconds(value, &o->to_ns);
-}
-
-static bool set_step(struct hr_export_options *o, const char *value)
-{
-	return parse_steps(value, &o->first_step, &o->last_step);
-}
-
-static bool set_max_size(struct hr_export_options *o, const char *value)
-{
-	return hr_text_parse_size(value, &o->max_bytes) == 0;
-}
-
-static bool set_plain(struct hr_export_options *o, const char *value)
-{
-	o->plain = strcmp(value, "1") == 0;
-	return o->plain;
-}
-
-static const struct {
-	const char *name;
-	bool (*set)(struct hr_export_options *o, const char *value);
-	const char *expected;
-} settings[] = {
-    {"node", set_node, "the name of a node"},
-    {"rank", set_rank, "a rank such as 3"},
-    {"scope", set_scope, "data or runtime"},
-    {"from", set_from, "seconds since the job began, or -N for its last N seconds"},
-    {"to_time", set_to_time, "seconds since the job began, or -N to skip its last N seconds"},
-    {"step", set_step, "a step such as 7, or steps such as 7-9"},
-    {"max_size", set_max_size, "a size such as 200M, or 0 for no limit"},
-    {"plain", set_plain, "1"},
-};
 
 /* Reports a wrong value under the name of the command line's option: max_size is --max-size. */
 static bool wrong_value(const char *name, const char *expected, const char *value,
@@ -186,7 +169,7 @@ static bool set_word(struct hr_export_options *o, const char *word, const struct
 		if (strncmp(settings[i].name, word, n) != 0 || settings[i].name[n] != '\0' ||
 		    word[n] == '\0')
 			continue;
-		if (settings[i].set(o, word + n + 1))
+		if (set_value(o, i, word + n + 1))
 			return true;
 		return wrong_value(settings[i].name, settings[i].expected, word + n + 1, messages);
 	}

@@ -173,22 +173,15 @@ static int read_regions(struct hr_walk *w, struct hr_walk_stream *ws)
 const struct hr_walk_region *hr_walk_regions(const struct hr_walk_stream *s, uint64_t proc,
 					     uint32_t tid, size_t *ret_n)
 {
-	size_t low = 0, high = s->n_regions, end;
+	const struct hr_walk_region *r = s->regions;
+	size_t first = hr_array_search(i, s->n_regions,
+				       r[i].proc < proc || (r[i].proc == proc && r[i].tid < tid));
+	size_t end = first;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct hr_walk_region *r = &s->regions[middle];
-
-		if (r->proc < proc || (r->proc == proc && r->tid < tid))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (end = low; end < s->n_regions; end++)
-		if (s->regions[end].proc != proc || s->regions[end].tid != tid)
-			break;
-	*ret_n = end - low;
-	return s->regions + low;
+	while (end < s->n_regions && r[end].proc == proc && r[end].tid == tid)
+		end++;
+	*ret_n = end - first;
+	return r + first;
 }
 
 const ProtobufCBinaryData *hr_walk_text(const Headrace__Regions *frame, uint32_t number)

@@ -105,7 +105,11 @@ static struct column make_column(const struct answer_table *t, const char *name,
 
 static int name_columns(struct answer_table *t, char *names)
 {
-	int error = hr_text_table_new(t->n_shown, t->request->style.width, &t->text);
+	const struct hr_text_table_style style = {.terminal = t->request->style.width,
+						  .list = t->request->format == HR_FORMAT_LIST,
+						  .named = t->query != NULL,
+						  .more = t->n - t->n_shown};
+	int error = hr_text_table_new(t->n_shown, &style, &t->text);
 
 	for (unsigned i = 0; error == 0 && i < t->n; i++) {
 		const char *name = strsep(&names, "\t");
@@ -120,10 +124,6 @@ static int name_columns(struct answer_table *t, char *names)
 							    title.data, t->columns[i].number);
 		hr_buffer_done(&title);
 	}
-	if (error == 0 && t->request->format == HR_FORMAT_LIST)
-		hr_text_table_list(t->text);
-	if (error == 0 && t->query)
-		hr_text_table_named(t->text, t->n - t->n_shown);
 	return error;
 }
 

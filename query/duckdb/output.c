@@ -273,16 +273,15 @@ static int table_column(struct hr_output *o, unsigned i)
 
 static int table_begin(struct hr_output *o)
 {
-	int r = hr_text_table_new(o->n_columns, o->terminal, &o->table);
+	const struct hr_text_table_style style = {.terminal = o->terminal,
+						  .list = o->format == HR_OUTPUT_LIST,
+						  .named = o->style.named,
+						  .more = o->style.more,
+						  .foot = o->style.foot};
+	int r = hr_text_table_new(o->n_columns, &style, &o->table);
 
 	for (unsigned i = 0; r == 0 && i < o->n_columns; i++)
 		r = table_column(o, i);
-	if (r == 0 && o->style.named)
-		hr_text_table_named(o->table, o->style.more);
-	if (r == 0)
-		hr_text_table_foot(o->table, o->style.foot);
-	if (r == 0 && o->format == HR_OUTPUT_LIST)
-		hr_text_table_list(o->table);
 	return r;
 }
 

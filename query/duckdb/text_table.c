@@ -27,7 +27,7 @@ struct text_column {
 };
 
 struct hr_text_table {
-	unsigned terminal;
+	struct hr_text_table_style style;
 	unsigned n_columns, n_shown;
 	unsigned widest_name;
 	struct text_column *columns;
@@ -36,22 +36,22 @@ struct hr_text_table {
 	uint64_t rows;
 	unsigned at; /* the column of the next cell */
 	bool list;
-	bool named; /* the columns are chosen from those of a named query */
-	unsigned more;
-	const char *foot;
 };
 
-int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret)
+int hr_text_table_new(unsigned n_columns, const struct hr_text_table_style *style,
+		      struct hr_text_table **ret)
 {
 	struct hr_text_table *t = calloc(1, sizeof(*t));
 
 	if (t == NULL)
 		return -ENOMEM;
-	t->terminal = terminal;
+	t->style = *style;
+	t->list = style->list;
 	t->n_columns = t->n_shown = n_columns;
 	t->columns = calloc(n_columns, sizeof(*t->columns));
-	t->cells = malloc((size_t)KEPT_ROWS * n_columns * sizeof(*t->cells));
-	if (t->columns == NULL || t->cells == NULL) {
+	if (!t->list)
+		t->cells = malloc((size_t)KEPT_ROWS * n_columns * sizeof(*t->cells));
+	if (t->columns == NULL || (t->cells == NULL && !t->list)) {
 		hr_text_table_free(t);
 		return -ENOMEM;
 	}
@@ -128,7 +128,7 @@ static void add_field(const struct hr_text_table *t, unsigned i, const char *tex
 		repeat(out, " ", GAP);
 	if (c->number)
 		repeat(out, " ", room);
-	if (have > c->width && t->terminal != 0)
+	if (have > c->width && t->style.terminal != 0)
 		room = c->width - add_cut(out, text, c->width);
 	else
 		hr_buffer_add(out, text, strlen(text));
@@ -142,10 +142,10 @@ static unsigned text_table_least(const struct hr_text_table *t, const struct tex
 {
 	unsigned n = MIN_TEXT;
 
-	if (t->named && !c->path && t->terminal / 3 > n)
-		n = t->terminal / 3;
-	if (c->path && t->terminal / 3 > n)
-		n = t->terminal / 3 < MIN_PATH ? t->terminal / 3 : MIN_PATH;
+	if (t->style.named && !c->path && t->style.terminal / 3 > n)
+		n = t->style.terminal / 3;
+	if (c->path && t->style.terminal / 3 > n)
+		n = t->style.terminal / 3 < MIN_PATH ? t->style.terminal / 3 : MIN_PATH;
 	return c->number || c->whole < n ? c->whole : n;
 }
 
@@ -163,11 +163,11 @@ static void fit(struct hr_text_table *t)
 {
 	for (unsigned i = 0; i < t->n_columns; i++)
 		t->columns[i].width = text_table_least(t, &t->columns[i]);
-	while (t->n_shown > 1 && total(t) > t->terminal)
+	while (t->n_shown > 1 && total(t) > t->style.terminal)
 		t->n_shown--;
 	for (unsigned i = 0; i < t->n_columns; i++)
 		t->columns[i].width = t->columns[i].whole;
-	while (total(t) > t->terminal) {
+	while (total(t) > t->style.terminal) {
 		struct text_column *widest = NULL;
 
 		for (unsigned i = 0; i < t->n_shown; i++) {
@@ -195,10 +195,10 @@ static void text_table_measure(struct hr_text_table *t)
 	}
 	for (unsigned i = 0; i < t->n_columns; i++)
 		t->columns[i].width = t->columns[i].whole;
-	if (t->terminal == 0 || total(t) <= t->terminal)
+	if (t->style.terminal == 0 || total(t) <= t->style.terminal)
 		return;
 	/* all rows of so short a table are buffered */
-	t->list = !t->named && t->rows > 0 && t->rows <= LIST_ROWS;
+	t->list = !t->style.named && t->rows > 0 && t->rows <= LIST_ROWS;
 	if (!t->list)
 		fit(t);
 }
@@ -240,24 +240,6 @@ static void add_line(const struct hr_text_table *t, unsigned i, const char *text
 	hr_buffer_add(out, "\n", 1);
 }
 
-void hr_text_table_list(struct hr_text_table *t)
-{
-	t->list = true;
-	free(t->cells);
-	t->cells = NULL;
-}
-
-void hr_text_table_named(struct hr_text_table *t, unsigned more)
-{
-	t->named = true;
-	t->more = more;
-}
-
-void hr_text_table_foot(struct hr_text_table *t, const char *foot)
-{
-	t->foot = foot;
-}
-
 /* ---- cells ---- */
 
 static void text_table_add(const struct hr_text_table *t, unsigned i, const char *text, bool first,
@@ -272,7 +254,7 @@ static void text_table_add(const struct hr_text_table *t, unsigned i, const char
 static void text_table_start(struct hr_text_table *t, struct hr_buffer *out)
 {
 	text_table_measure(t);
-	if (!t->list && (t->rows > 0 || !t->named))
+	if (!t->list && (t->rows > 0 || !t->style.named))
 		add_header(t, out);
 	for (size_t k = 0; k < t->n_cells; k++) {
 		text_table_add(t, (unsigned)(k % t->n_columns), t->cells[k], k == 0, out);
@@ -320,13 +302,13 @@ void hr_text_table_end(struct hr_text_table *t, struct hr_buffer *out)
 		text_table_start(t, out);
 	if (t->rows == 0)
 		hr_buffer_add(out, none, sizeof(none) - 1);
-	if (t->foot != NULL)
-		hr_buffer_add(out, t->foot, strlen(t->foot));
-	if (!t->named) {
+	if (t->style.foot != NULL)
+		hr_buffer_add(out, t->style.foot, strlen(t->style.foot));
+	if (!t->style.named) {
 		add_left_out(t, out);
 		return;
 	}
-	more = t->more + t->n_columns - t->n_shown;
+	more = t->style.more + t->n_columns - t->n_shown;
 	if (t->rows > 0 && more > 0)
 		hr_buffer_print(out, "(%u more column%s: --all-columns)\n", more,
 				more == 1 ? "" : "s");

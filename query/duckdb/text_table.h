@@ -13,24 +13,25 @@
 
 struct hr_text_table;
 
-/* `terminal`: its width in cells; 0: cut nothing. Returns 0 or -ENOMEM. */
-int hr_text_table_new(unsigned n_columns, unsigned terminal, struct hr_text_table **ret);
+struct hr_text_table_style {
+	unsigned terminal; /* its width in cells; 0: cut nothing */
+	bool list;	   /* a list, even if a table would fit */
+	/*
+	 * The columns are chosen from those of a named query, which has `more` further ones. Then
+	 * the table never becomes a list.
+	 */
+	bool named;
+	unsigned more;
+	const char *foot; /* a line after the rows, which outlives the table; NULL: none */
+};
+
+/* Returns 0 or -ENOMEM. */
+int hr_text_table_new(unsigned n_columns, const struct hr_text_table_style *style,
+		      struct hr_text_table **ret);
 void hr_text_table_free(struct hr_text_table *t);
 
 /* Sets the name of a column, before the first cell. Numbers are never cut. Returns 0 or -ENOMEM. */
 int hr_text_table_column(struct hr_text_table *t, unsigned i, const char *name, bool number);
-
-/* Prints a list, even if a table would fit. Call it after naming columns, before the first cell. */
-void hr_text_table_list(struct hr_text_table *t);
-
-/*
- * Call it if the columns are chosen from those of a named query, which has `more` further ones.
- * Then the table never becomes a list.
- */
-void hr_text_table_named(struct hr_text_table *t, unsigned more);
-
-/* Sets a line (with its line end) to print after the rows. The text must outlive the table. */
-void hr_text_table_foot(struct hr_text_table *t, const char *foot);
 
 /*
  * Takes the next cell of the current row (malloc'ed), and frees it. Appends complete lines to *out.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "query/tables/rows.h"
+#include "common/array.h"
 #include "common/region.h"
 
 struct regions {
@@ -108,17 +109,7 @@ static void regions_done(struct hr_rows *rows)
 
 static size_t regions_find(const struct regions *g, size_t row)
 {
-	size_t low = 0, high = g->frames.n - 1;
-
-	while (low < high) {
-		size_t middle = low + (high - low + 1) / 2;
-
-		if (g->first[middle] <= row)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
+	return hr_array_search(i, g->frames.n, g->first[i] <= row) - 1;
 }
 
 static uint64_t regions_proc(const struct hr_rows *rows, size_t row)
@@ -147,23 +138,14 @@ void hr_regions_row(const struct hr_rows *rows, size_t row, struct hr_region *re
 static void regions_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
 {
 	const struct hr_region *g = regions_row(rows, row);
-	uint32_t text;
+	uint32_t text = column == HR_REGIONS_domain	? g->domain
+			: column == HR_REGIONS_category ? g->category
+			: column == HR_REGIONS_name	? g->name
+							: g->args;
 
-	switch (column) {
-	case HR_REGIONS_kind:
+	if (column == HR_REGIONS_kind) {
 		hr_cell_constant(c, hr_region_kind_name(g->kind));
 		return;
-	case HR_REGIONS_domain:
-		text = g->domain;
-		break;
-	case HR_REGIONS_category:
-		text = g->category;
-		break;
-	case HR_REGIONS_name:
-		text = g->name;
-		break;
-	default:
-		text = g->args;
 	}
 	c->null = text == 0;
 	if (!c->null)
