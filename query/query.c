@@ -60,9 +60,8 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 	to->boot = hr_string_ofz(&q->pool, s->boot_id);
 	pthread_mutex_init(&to->names.lock, NULL);
 	to->mounts = calloc(s->n_mounts + 1, sizeof(*to->mounts));
-	to->mount_known = calloc(s->n_mounts + 1, sizeof(*to->mount_known));
 	to->damaged = calloc((size_t)s->n_frames / 8 + 1, 1);
-	if (to->mounts == NULL || to->mount_known == NULL || to->damaged == NULL)
+	if (to->mounts == NULL || to->damaged == NULL)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < s->n_mounts; i++) {
 		const Headrace__Mount *m = s->mounts[i];
@@ -71,7 +70,6 @@ static int make_stream(struct hr_query *q, struct hr_qstream *to, const struct h
 			continue;
 		to->mounts[i].path = hr_string_of(&q->pool, m->path.data, m->path.len);
 		to->mounts[i].fs_type = hr_string_ofz(&q->pool, m->fs_type);
-		to->mount_known[i] = true;
 	}
 	return 0;
 }
@@ -310,7 +308,6 @@ void hr_query_free(struct hr_query *q)
 	for (size_t i = 0; i < q->n_streams; i++) {
 		hr_query_names_done(&q->streams[i].names);
 		free(q->streams[i].mounts);
-		free(q->streams[i].mount_known);
 		free(q->streams[i].damaged);
 	}
 	if (q->diagnosis != NULL)

@@ -150,42 +150,39 @@ static bool is_shared(const struct hr__darshan *d, size_t n)
 	return n > 1 && (int64_t)n == d->n_ranks && d->n_recorded_ranks == d->n_ranks;
 }
 
-/* Writes the POSIX records of a file, whose ranks are in uses[0..n). */
-static int posix_write(struct hr__darshan *d, const struct hr__darshan_use *uses, size_t n,
-		       struct hr_darshan_posix **list)
+/* Returns the record of a module; NULL: none. */
+static void *record_of(const struct hr__darshan_use *u, enum hr_darshan_module module)
 {
-	struct hr_darshan_posix shared;
-	size_t used = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (uses[i].posix != NULL)
-			list[used++] = &uses[i].posix->log;
-	if (is_shared(d, used)) {
-		hr__darshan_posix_reduce(list, used, &shared);
-		return hr_darshan_put(&d->log, &shared, sizeof(shared));
-	}
-	for (size_t i = 0; i < used && r == 0; i++)
-		r = hr_darshan_put(&d->log, list[i], sizeof(*list[i]));
-	return r;
+	if (module == HR_DARSHAN_POSIX)
+		return u->posix != NULL ? &u->posix->log : NULL;
+	return u->stdio != NULL ? &u->stdio->log : NULL;
 }
 
-static int stdio_write(struct hr__darshan *d, const struct hr__darshan_use *uses, size_t n,
-		       struct hr_darshan_stdio **list)
+/* Writes the POSIX or STDIO records of a file, whose ranks are in uses[0..n). */
+static int records_write(struct hr__darshan *d, enum hr_darshan_module module,
+			 const struct hr__darshan_use *uses, size_t n, void **list)
 {
-	struct hr_darshan_stdio shared;
+	bool posix = module == HR_DARSHAN_POSIX;
+	size_t bytes = posix ? sizeof(struct hr_darshan_posix) : sizeof(struct hr_darshan_stdio);
+	union {
+		struct hr_darshan_posix posix;
+		struct hr_darshan_stdio stdio;
+	} shared;
 	size_t used = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (uses[i].stdio != NULL)
-			list[used++] = &uses[i].stdio->log;
+		if (record_of(&uses[i], module) != NULL)
+			list[used++] = record_of(&uses[i], module);
 	if (is_shared(d, used)) {
-		hr__darshan_stdio_reduce(list, used, &shared);
-		return hr_darshan_put(&d->log, &shared, sizeof(shared));
+		if (posix)
+			hr__darshan_posix_reduce(list, used, &shared.posix);
+		else
+			hr__darshan_stdio_reduce(list, used, &shared.stdio);
+		return hr_darshan_put(&d->log, &shared, bytes);
 	}
 	for (size_t i = 0; i < used && r == 0; i++)
-		r = hr_darshan_put(&d->log, list[i], sizeof(*list[i]));
+		r = hr_darshan_put(&d->log, list[i], bytes);
 	return r;
 }
 
@@ -202,7 +199,7 @@ static int dxt_write(struct hr__darshan *d, const struct hr__darshan_use *uses, 
 static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 			enum hr_darshan_version version)
 {
-	void *list = calloc(d->n_uses + 1, sizeof(void *));
+	void **list = calloc(d->n_uses + 1, sizeof(*list));
 	int r = 0;
 
 	if (list == NULL)
@@ -210,12 +207,9 @@ static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 	hr_darshan_region_start(&d->log);
 	for (size_t i = 0, n; i < d->n_uses && r == 0; i += n) {
 		n = file_records(d, i);
-		if (module == HR_DARSHAN_POSIX)
-			r = posix_write(d, &d->uses[i], n, list);
-		else if (module == HR_DARSHAN_STDIO)
-			r = stdio_write(d, &d->uses[i], n, list);
-		else
-			r = dxt_write(d, &d->uses[i], n);
+		r = module == HR_DARSHAN_DXT_POSIX
+			? dxt_write(d, &d->uses[i], n)
+			: records_write(d, module, &d->uses[i], n, list);
 		if (r == 0 && i % 4096 == 0)
 			r = hr_export_advance(d->x, 0);
 	}
@@ -225,11 +219,12 @@ static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 
 static bool has_records(const struct hr__darshan *d, enum hr_darshan_module module)
 {
+	if (module == HR_DARSHAN_DXT_POSIX)
+		return d->dxt.total > 0;
 	for (size_t i = 0; i < d->n_uses; i++)
-		if ((module == HR_DARSHAN_POSIX && d->uses[i].posix != NULL) ||
-		    (module == HR_DARSHAN_STDIO && d->uses[i].stdio != NULL))
+		if (record_of(&d->uses[i], module) != NULL)
 			return true;
-	return module == HR_DARSHAN_DXT_POSIX && d->dxt.total > 0;
+	return false;
 }
 
 static int log_write(struct hr__darshan *d, int fd)

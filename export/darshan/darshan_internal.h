@@ -264,10 +264,8 @@ int hr__darshan_dxt_collect(struct hr__darshan *d);
 void hr__darshan_complete(struct hr__darshan *d);
 
 /* Makes one record of the records of all ranks. */
-void hr__darshan_posix_reduce(struct hr_darshan_posix *const *list, size_t n,
-			      struct hr_darshan_posix *ret);
-void hr__darshan_stdio_reduce(struct hr_darshan_stdio *const *list, size_t n,
-			      struct hr_darshan_stdio *ret);
+void hr__darshan_posix_reduce(void *const *list, size_t n, struct hr_darshan_posix *ret);
+void hr__darshan_stdio_reduce(void *const *list, size_t n, struct hr_darshan_stdio *ret);
 
 int hr__darshan_job_write(struct hr__darshan *d);
 int hr__darshan_heat_write(struct hr__darshan *d);

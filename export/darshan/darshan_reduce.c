@@ -164,12 +164,11 @@ static void posix_merge(struct hr_darshan_posix *to, const struct hr_darshan_pos
 		to->f[i] += from->f[i];
 }
 
-void hr__darshan_posix_reduce(struct hr_darshan_posix *const *list, size_t n,
-			      struct hr_darshan_posix *ret)
+void hr__darshan_posix_reduce(void *const *list, size_t n, struct hr_darshan_posix *ret)
 {
 	struct rank_sums ranks = {0};
 
-	*ret = *list[0];
+	*ret = *(const struct hr_darshan_posix *)list[0];
 	ret->rank = HR_DARSHAN_SHARED;
 	for (size_t i = 0; i < n; i++) {
 		const struct hr_darshan_posix *rec = list[i];
@@ -201,12 +200,11 @@ static void stdio_merge(struct hr_darshan_stdio *to, const struct hr_darshan_std
 		to->f[i] = last_of(to->f[i], from->f[i]);
 }
 
-void hr__darshan_stdio_reduce(struct hr_darshan_stdio *const *list, size_t n,
-			      struct hr_darshan_stdio *ret)
+void hr__darshan_stdio_reduce(void *const *list, size_t n, struct hr_darshan_stdio *ret)
 {
 	struct rank_sums ranks = {0};
 
-	*ret = *list[0];
+	*ret = *(const struct hr_darshan_stdio *)list[0];
 	ret->rank = HR_DARSHAN_SHARED;
 	for (size_t i = 0; i < n; i++) {
 		const struct hr_darshan_stdio *rec = list[i];

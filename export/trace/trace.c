@@ -331,14 +331,13 @@ static int begin_trace(struct hr_trace *t)
 	return 0;
 }
 
-/* `max`: the limit of size if the user gives none. Frees `out`. */
-static int write_trace(struct hr_export *x, struct hr_trace_out *out, uint64_t max)
+/* Frees `out`. */
+static int write_trace(struct hr_export *x, struct hr_trace_out *out)
 {
 	struct hr_trace t = {.x = x, .out = out};
-	int r, end;
+	uint64_t max = x->options->max_bytes;
+	int end, r = prepare(&t, max == UINT64_MAX ? DEFAULT_MAX_BYTES : max);
 
-	max = x->options->max_bytes == UINT64_MAX ? max : x->options->max_bytes;
-	r = prepare(&t, max);
 	if (r == 0)
 		r = begin_trace(&t);
 	for (size_t i = 0; i < x->walk->n_streams && r == 0; i++)
@@ -359,7 +358,7 @@ int hr_perfetto_write(struct hr_export *x, FILE *to)
 	struct hr_trace_out *out;
 	int r = hr_perfetto_out_new(to, &out);
 
-	return r < 0 ? r : write_trace(x, out, DEFAULT_MAX_BYTES);
+	return r < 0 ? r : write_trace(x, out);
 }
 
 int hr_chrome_write(struct hr_export *x, FILE *to)
@@ -367,5 +366,5 @@ int hr_chrome_write(struct hr_export *x, FILE *to)
 	struct hr_trace_out *out;
 	int r = hr_chrome_out_new(to, x->options->plain, &out);
 
-	return r < 0 ? r : write_trace(x, out, DEFAULT_MAX_BYTES);
+	return r < 0 ? r : write_trace(x, out);
 }

@@ -95,7 +95,7 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, 
 
 		if (j->recorded[i] == NULL)
 			continue;
-		stall = hr_recorded_stall(j->recorded[i]) / 1e9;
+		stall = stall_of(j, i) / 1e9;
 		sum.refusal = one.refusal != HR_REPLAY_OK ? one.refusal : sum.refusal;
 		sum.doubt = one.doubt != HR_REPLAY_OK ? one.doubt : sum.doubt;
 		sum.recorded += one.recorded;

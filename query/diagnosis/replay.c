@@ -230,15 +230,9 @@ static int read_result(struct hr_recorded_loop *r)
 
 struct hr_recorded_life {
 	const struct hr_train_life *life;
-	double stall;
 	struct hr_recorded_loop *loops; /* training loops that have batches */
 	size_t n;
 };
-
-double hr_recorded_stall(const struct hr_recorded_life *r)
-{
-	return r->stall;
-}
 
 /* -ENOMEM. */
 static int read_loop(struct hr_recorded_loop *r)
@@ -259,11 +253,10 @@ int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *li
 	if (r == NULL)
 		return -ENOMEM;
 	r->life = life;
-	r->stall = hr_cycles_stall(&d->cycles[life - d->lives.list]);
 	r->loops = calloc(life->n_loops + 1, sizeof(*r->loops));
 	if (r->loops == NULL)
 		return -ENOMEM;
-	loop.stalled = stalled(life, r->stall);
+	loop.stalled = stalled(life, hr_cycles_stall(&d->cycles[life - d->lives.list]));
 	read_load(&loop, life->stream);
 	read_main(&loop, life);
 	for (size_t i = 0; error == 0 && i < life->n_loops; i++) {

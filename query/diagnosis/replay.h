@@ -83,8 +83,6 @@ struct hr_recorded_life;
 int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *life,
 		    struct hr_recorded_life **ret);
 void hr_recorded_free(struct hr_recorded_life *r);
-/* Returns how long the process waited for other ranks, in ns. */
-double hr_recorded_stall(const struct hr_recorded_life *r);
 
 /* Replays a training process with a setting. `range`: also computes the limits. -ENOMEM. */
 int hr_replay(const struct hr_recorded_life *life, const struct hr_setting *setting, bool range,

@@ -145,28 +145,6 @@ static void add_offset(struct arrow_column *c, uint64_t end)
 	hr_buffer_add(&c->offsets, (const char *)&offset, sizeof(offset));
 }
 
-/* Adds a DECIMAL as 128 bits. Its integers have the type shape->internal. */
-static void add_decimal(struct arrow_column *c, const void *data, idx_t row)
-{
-	__int128 v;
-
-	switch (c->shape->internal) {
-	case DUCKDB_TYPE_SMALLINT:
-		v = ((const int16_t *)data)[row];
-		break;
-	case DUCKDB_TYPE_INTEGER:
-		v = ((const int32_t *)data)[row];
-		break;
-	case DUCKDB_TYPE_BIGINT:
-		v = ((const int64_t *)data)[row];
-		break;
-	default:
-		memcpy(&v, (const char *)data + row * sizeof(v), sizeof(v));
-		break;
-	}
-	hr_buffer_add(&c->data, (const char *)&v, sizeof(v));
-}
-
 static void add_rows(struct arrow_column *c, duckdb_vector v, idx_t from, idx_t n);
 
 static void add_list(struct arrow_column *c, duckdb_vector v, idx_t row, bool null)
@@ -189,6 +167,7 @@ static void add_value(struct arrow_column *c, duckdb_vector v, const void *data,
 		      bool null)
 {
 	const char *text;
+	__int128 decimal;
 	size_t n;
 
 	switch (c->map->to) {
@@ -202,13 +181,15 @@ static void add_value(struct arrow_column *c, duckdb_vector v, const void *data,
 		add_list(c, v, row, null);
 		break;
 	default:
-		if (null)
-			add_zeros(&c->data, c->map->bytes > 0 ? c->map->bytes : sizeof(__int128));
-		else if (c->map->bytes == 0)
-			add_decimal(c, data, row);
-		else
+		if (null) {
+			add_zeros(&c->data, c->map->bytes > 0 ? c->map->bytes : sizeof(decimal));
+		} else if (c->map->bytes == 0) {
+			decimal = hr_value_integer(c->shape->internal, data, row);
+			hr_buffer_add(&c->data, (const char *)&decimal, sizeof(decimal));
+		} else {
 			hr_buffer_add(&c->data, (const char *)data + row * c->map->bytes,
 				      c->map->bytes);
+		}
 		break;
 	}
 }

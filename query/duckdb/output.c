@@ -257,12 +257,9 @@ static int table_column(struct hr_output *o, unsigned i)
 	struct hr_buffer title = {0};
 	int r;
 
-	if (o->style.cells.units) {
+	if (o->style.cells.units)
 		c->unit = hr_unit_of(c->name, &c->shape);
-		hr_unit_title(&title, c->unit, c->name);
-	} else {
-		hr_buffer_add(&title, c->name, strlen(c->name));
-	}
+	hr_unit_title(&title, c->unit, c->name);
 	hr_buffer_add(&title, "", 1);
 	r = title.failed
 		? -ENOMEM

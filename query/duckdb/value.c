@@ -183,7 +183,7 @@ bool hr_value_is_null(duckdb_vector vector, idx_t row)
 
 /* ---- scalars ---- */
 
-static __int128 integer_at(duckdb_type type, const void *data, idx_t row)
+__int128 hr_value_integer(duckdb_type type, const void *data, idx_t row)
 {
 	switch (type) {
 	case DUCKDB_TYPE_TINYINT:
@@ -356,7 +356,7 @@ static void print_blob(struct hr_buffer *b, const char *bytes, uint32_t n)
 
 static void print_enum(struct hr_buffer *b, const struct hr_shape *s, const void *data, idx_t row)
 {
-	idx_t index = (idx_t)integer_at(s->internal, data, row);
+	idx_t index = (idx_t)hr_value_integer(s->internal, data, row);
 	char *text = hr_duckdb.enum_dictionary_value(s->logical, index);
 
 	hr_buffer_add(b, text, strlen(text));
@@ -423,13 +423,13 @@ static void print_scalar(struct hr_buffer *b, const struct hr_shape *s, duckdb_v
 		print_enum(b, s, data, row);
 		break;
 	case DUCKDB_TYPE_DECIMAL:
-		print_integer(b, integer_at(s->internal, data, row), s->scale);
+		print_integer(b, hr_value_integer(s->internal, data, row), s->scale);
 		break;
 	case DUCKDB_TYPE_UHUGEINT:
-		print_unsigned(b, (unsigned __int128)integer_at(DUCKDB_TYPE_HUGEINT, data, row), 0);
+		print_unsigned(b, (unsigned __int128)hr_value_integer(DUCKDB_TYPE_HUGEINT, data, row), 0);
 		break;
 	default:
-		print_integer(b, integer_at(s->type, data, row), 0);
+		print_integer(b, hr_value_integer(s->type, data, row), 0);
 	}
 }
 

@@ -207,18 +207,17 @@ static int during_gather(struct hr_rows *rows, uint64_t want)
 	struct during_rows *d = calloc(1, sizeof(*d));
 	const char *const *p = rows->parameters;
 	struct hr_busy_args a = {.by = HR_BUSY_RANK};
-	struct hr_during_args regions;
+	uint32_t kinds;
 	int r;
 
 	(void)want;
 	rows->data = d;
 	if (d == NULL)
 		return -ENOMEM;
-	(void)parse_kinds(p[WHAT], &regions.kinds);
+	(void)parse_kinds(p[WHAT], &kinds);
 	(void)parse_scope(p[SCOPE], &a.scope);
 	(void)parse_rank(p[RANK], &a.rank);
-	regions.rank = a.rank;
-	r = hr__during_new(rows->q, &regions, &d->during);
+	r = hr__during_new(rows->q, kinds, a.rank, &d->during);
 	if (r == 0)
 		r = hr__busy_new(rows->q, &a, d->during, &d->busy);
 	if (r == 0)

@@ -52,14 +52,14 @@ static int add_region(struct hr_during *d, const struct hr_qstream *st, uint32_t
 	return 0;
 }
 
-static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
-		       const struct hr_during_args *args)
+static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream, uint32_t kinds,
+		       int32_t rank)
 {
 	struct hr_qstream *st = &q->streams[stream];
 	struct hr_frames frames;
 	int r;
 
-	if (!hr__busy_stream_has(st->s, args->rank))
+	if (!hr__busy_stream_has(st->s, rank))
 		return 0;
 	r = hr_regions_read(q, st, &frames);
 	if (r < 0)
@@ -72,10 +72,10 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 			struct hr_region region;
 
 			hr_regions_get(m, k, &region);
-			if (region.kind >= 32 || !(args->kinds >> region.kind & 1))
+			if (region.kind >= 32 || !(kinds >> region.kind & 1))
 				continue;
 			p = hr_stream_process(st->s, region.proc);
-			if (args->rank == HR_BUSY_ANY_RANK || (p != NULL && p->rank == args->rank))
+			if (rank == HR_BUSY_ANY_RANK || (p != NULL && p->rank == rank))
 				r = add_region(d, st, stream, &region);
 		}
 	}
@@ -83,13 +83,13 @@ static int read_stream(struct hr_during *d, struct hr_query *q, uint32_t stream,
 	return r;
 }
 
-int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret)
+int hr__during_new(struct hr_query *q, uint32_t kinds, int32_t rank, struct hr_during **ret)
 {
 	struct hr_during *d = calloc(1, sizeof(*d));
 	int r = d != NULL ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < q->n_streams; i++)
-		r = read_stream(d, q, i, args);
+		r = read_stream(d, q, i, kinds, rank);
 	if (r < 0) {
 		hr__during_free(d);
 		return r;

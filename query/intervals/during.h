@@ -38,13 +38,11 @@ struct hr_during_row {
 
 struct hr_during;
 
-struct hr_during_args {
-	uint32_t kinds; /* bits 1 << kind of the regions */
-	int32_t rank;	/* only this rank, or HR_BUSY_ANY_RANK */
-};
-
-/* Reads the regions. Returns 0 or -ENOMEM. */
-int hr__during_new(struct hr_query *q, const struct hr_during_args *args, struct hr_during **ret);
+/*
+ * Reads the regions of some kinds (bits 1 << kind) of a rank, or of HR_BUSY_ANY_RANK. Returns 0 or
+ * -ENOMEM.
+ */
+int hr__during_new(struct hr_query *q, uint32_t kinds, int32_t rank, struct hr_during **ret);
 void hr__during_free(struct hr_during *d);
 
 /* Makes the points. Call it before any event is added. Returns 0 or -ENOMEM. */

@@ -105,13 +105,19 @@ struct hr_qstream {
 	const struct hr_stream *s;
 	enum hr_stream_life state;
 	duckdb_string_t cluster, job, node, boot;
-	/* Arrays of s->n_mounts elements. mount_known[] is false for ids without a mount. */
-	struct hr_qmount *mounts;
-	bool *mount_known;
+	struct hr_qmount *mounts; /* s->n_mounts elements: see hr_query_mount */
 	/* Frames whose damage was counted: a bitmap that hr_query.damage_lock protects. */
 	uint8_t *damaged;
 	struct hr_query_names names;
 };
+
+/* Returns the mount with this number; NULL: unknown. */
+static inline const struct hr_qmount *hr_query_mount(const struct hr_qstream *st, uint32_t mount)
+{
+	return mount > 0 && mount < st->s->n_mounts && st->s->mounts[mount] != NULL
+		   ? &st->mounts[mount]
+		   : NULL;
+}
 
 /*
  * Makes the arrays of `parts` (HR_NAMES_*) that do not exist yet. Any thread may call it; the other

@@ -126,7 +126,7 @@ static int make_info(struct hr_qstream *st)
 			continue;
 		names->hash[i] = info.hash;
 		names->scope[i] = info.scope != 0;
-		if (info.mount < st->s->n_mounts && st->mount_known[info.mount])
+		if (hr_query_mount(st, info.mount) != NULL)
 			names->mount[i] = info.mount;
 	}
 	return 0;

@@ -161,12 +161,6 @@ static inline void hr_cell_constant(struct hr_cell *c, const char *text)
 	hr__cell_text(c, hr_string(text, text != NULL ? strlen(text) : 0));
 }
 
-/* Returns the mount with this number; NULL: unknown. */
-static inline const struct hr_qmount *hr_query_mount(const struct hr_qstream *st, uint32_t mount)
-{
-	return mount < st->s->n_mounts && st->mount_known[mount] ? &st->mounts[mount] : NULL;
-}
-
 /* Makes a cell, which is NULL if `value` is 0: 0 means unknown in messages of a stream. */
 static inline void hr__cell_nonzero(struct hr_cell *c, uint64_t value)
 {

@@ -270,7 +270,8 @@ static void test_shared_record(void **state)
 {
 	struct hr_darshan_posix ranks[4] = {rank_record(0, 4000, 2), rank_record(1, 2000, 4),
 					    rank_record(2, 4000, 1), rank_record(3, 6000, 1)};
-	struct hr_darshan_posix *list[4] = {&ranks[0], &ranks[1], &ranks[2], &ranks[3]}, all;
+	void *list[4] = {&ranks[0], &ranks[1], &ranks[2], &ranks[3]};
+	struct hr_darshan_posix all;
 
 	hr__darshan_posix_reduce(list, 4, &all);
 	assert_int_equal(all.id, 77);
