@@ -255,24 +255,30 @@ static char *note_text(struct hr_asking *s)
 	return hr_text_close(to, &notes);
 }
 
-static enum hr_ask_status answer_arrow(struct hr_asking *s, FILE *to)
+static enum hr_ask_status run_question(struct hr_asking *s, const struct hr_query_sink *sink)
 {
 	const struct hr_question *question = s->a->question;
-	enum hr_ask_status status = HR_ASK_ANSWERED;
+	char *error = NULL;
+	int err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n,
+			       sink, &error);
+
+	return err < 0 ? ask_failed(s, err, error) : HR_ASK_ANSWERED;
+}
+
+static enum hr_ask_status answer_arrow(struct hr_asking *s, FILE *to)
+{
+	enum hr_ask_status status;
 	struct hr_arrow *arrow = NULL;
 	struct hr_query_sink sink;
-	char *notes = note_text(s), *error = NULL;
+	char *notes = note_text(s);
 	int err = notes != NULL ? hr_arrow_new(to, notes, &arrow) : -ENOMEM;
 
 	free(notes);
 	if (err < 0)
 		return ask_failed(s, err, NULL);
 	sink = hr_arrow_sink(arrow);
-	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
-			   &error);
+	status = run_question(s, &sink);
 	s->rows = hr_arrow_rows(arrow);
-	if (err < 0)
-		status = ask_failed(s, err, error);
 	hr_arrow_free(arrow);
 	return status;
 }
@@ -307,30 +313,24 @@ static enum hr_ask_status answer_shown(struct hr_asking *s, FILE *to)
 
 static enum hr_ask_status answer_text(struct hr_asking *s, FILE *to)
 {
-	const struct hr_question *question = s->a->question;
 	static const enum hr_output_format formats[] = {
 	    [HR_FORMAT_TEXT] = HR_OUTPUT_TABLE,
 	    [HR_FORMAT_LIST] = HR_OUTPUT_LIST,
 	    [HR_FORMAT_JSON] = HR_OUTPUT_JSON,
 	    [HR_FORMAT_CSV] = HR_OUTPUT_CSV,
 	};
-	enum hr_ask_status status = HR_ASK_ANSWERED;
+	bool lines = s->a->question->args.text && s->a->format == HR_FORMAT_TEXT;
+	enum hr_output_format format = lines ? HR_OUTPUT_TEXT : formats[s->a->format];
+	enum hr_ask_status status;
 	struct hr_query_sink sink;
 	struct hr_output *out;
-	char *error = NULL;
-	enum hr_output_format format = question->args.text && s->a->format == HR_FORMAT_TEXT
-					   ? HR_OUTPUT_TEXT
-					   : formats[s->a->format];
 	int err = hr_output_new(format, to, s->a->style.width, NULL, &out);
 
 	if (err < 0)
 		return ask_failed(s, err, NULL);
 	sink = hr_output_sink(out);
-	err = hr_query_run(s->q, question->named.sql, question->args.list, question->args.n, &sink,
-			   &error);
+	status = run_question(s, &sink);
 	s->rows = hr_output_rows(out);
-	if (err < 0)
-		status = ask_failed(s, err, error);
 	hr_output_free(out);
 	return status;
 }

@@ -207,9 +207,8 @@ static int module_write(struct hr__darshan *d, enum hr_darshan_module module,
 	hr_darshan_region_start(&d->log);
 	for (size_t i = 0, n; i < d->n_uses && r == 0; i += n) {
 		n = file_records(d, i);
-		r = module == HR_DARSHAN_DXT_POSIX
-			? dxt_write(d, &d->uses[i], n)
-			: records_write(d, module, &d->uses[i], n, list);
+		r = module == HR_DARSHAN_DXT_POSIX ? dxt_write(d, &d->uses[i], n)
+						   : records_write(d, module, &d->uses[i], n, list);
 		if (r == 0 && i % 4096 == 0)
 			r = hr_export_advance(d->x, 0);
 	}

@@ -149,27 +149,25 @@ static int put_definition(struct hr__nsys *n, enum hr_nsys_event type, int64_t d
 static int take_category(struct hr__nsys *n, const struct hr_nsys_text *text, int64_t domain,
 			 int64_t thread, int64_t *ret)
 {
-	int r = 0;
+	int r;
 
 	*ret = HR_NSYS_NULL;
-	if (text->text != NULL)
-		r = hr_nsys_string(n->db, text->text, text->bytes, ret);
-	if (r == 0 && text->text != NULL)
-		r = put_definition(n, HR_NSYS_CATEGORY, domain, *ret, thread, text);
-	return r;
+	if (text->text == NULL)
+		return 0;
+	r = hr_nsys_string(n->db, text->text, text->bytes, ret);
+	return r == 0 ? put_definition(n, HR_NSYS_CATEGORY, domain, *ret, thread, text) : r;
 }
 
 static int take_domain(struct hr__nsys *n, const struct hr_nsys_text *text, int64_t thread,
 		       int64_t *ret)
 {
-	int r = 0;
+	int r;
 
 	*ret = 0;
-	if (text->text != NULL)
-		r = hr_nsys_string(n->db, text->text, text->bytes, ret);
-	if (r == 0 && text->text != NULL)
-		r = put_definition(n, HR_NSYS_DOMAIN, *ret, 0, thread, text);
-	return r;
+	if (text->text == NULL)
+		return 0;
+	r = hr_nsys_string(n->db, text->text, text->bytes, ret);
+	return r == 0 ? put_definition(n, HR_NSYS_DOMAIN, *ret, 0, thread, text) : r;
 }
 
 /*

@@ -263,7 +263,7 @@ static void sums_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static const struct sum *sums_row(const struct hr_rows *rows, size_t row)
+static const struct sum *sums_at(const struct hr_rows *rows, size_t row)
 {
 	const struct part_sums *s = rows->data;
 
@@ -272,39 +272,27 @@ static const struct sum *sums_row(const struct hr_rows *rows, size_t row)
 
 static uint64_t sums_proc(const struct hr_rows *rows, size_t row)
 {
-	return sums_row(rows, row)->proc;
+	return sums_at(rows, row)->proc;
 }
 
 static const struct hr_qstream *sums_stream(const struct hr_rows *rows, size_t row)
 {
-	return &rows->q->streams[sums_row(rows, row)->stream];
+	return &rows->q->streams[sums_at(rows, row)->stream];
 }
 
-static void sums_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static const void *sums_row(const struct hr_rows *rows, size_t row)
 {
-	const struct sum *at = sums_row(rows, row);
+	const struct sum *at = sums_at(rows, row);
 	bool of_step = at->step != HR_REGION_UNKNOWN;
 
-	switch (column) {
-	case HR_PARTS_step:
-		c->u = at->step;
-		c->null = !of_step;
-		break;
-	case HR_PARTS_phase:
-		hr_cell_constant(c, of_step ? hr_phase_name(at->phase) : NULL);
-		break;
-	case HR_PARTS_part:
-		hr_cell_constant(c, hr_part_name(at->part));
-		break;
-	case HR_PARTS_start_ns:
-		c->i = at->start_ns;
-		break;
-	case HR_PARTS_ns:
-		c->u = at->ns;
-		break;
-	default:
-		c->null = true;
-	}
+	rows->made->part = (struct hr_part_row){.epoch = HR_REGION_UNKNOWN,
+						.step = at->step,
+						.loop_loader = UINT64_MAX,
+						.phase = of_step ? hr_phase_name(at->phase) : NULL,
+						.part = hr_part_name(at->part),
+						.start_ns = at->start_ns,
+						.ns = at->ns};
+	return &rows->made->part;
 }
 
 const struct hr_row_kind hr_part_sums_kind = {
@@ -317,5 +305,5 @@ const struct hr_row_kind hr_part_sums_kind = {
     .done = sums_done,
     .proc = sums_proc,
     .stream = sums_stream,
-    .cell = sums_cell,
+    .row = sums_row,
 };

@@ -41,50 +41,33 @@ static int parts_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static const struct part_row *parts_row(const struct hr_rows *rows, size_t row)
+static const struct part_row *parts_at(const struct hr_rows *rows, size_t row)
 {
 	return (const struct part_row *)rows->data + row;
 }
 
 static uint64_t parts_proc(const struct hr_rows *rows, size_t row)
 {
-	return parts_row(rows, row)->life->proc;
+	return parts_at(rows, row)->life->proc;
 }
 
 static const struct hr_qstream *parts_stream(const struct hr_rows *rows, size_t row)
 {
-	return &rows->q->streams[parts_row(rows, row)->life->stream];
+	return &rows->q->streams[parts_at(rows, row)->life->stream];
 }
 
-static void parts_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
+static const void *parts_row(const struct hr_rows *rows, size_t row)
 {
-	const struct part_row *p = parts_row(rows, row);
+	const struct part_row *p = parts_at(rows, row);
 
-	switch (column) {
-	case HR_PARTS_epoch:
-		c->u = p->first->epoch;
-		c->null = c->u == HR_REGION_UNKNOWN;
-		break;
-	case HR_PARTS_step:
-		c->u = p->first->step;
-		c->null = c->u == HR_REGION_UNKNOWN;
-		break;
-	case HR_PARTS_loop_loader:
-		c->u = hr_block_loader(p->life, p->first);
-		c->null = c->u == UINT64_MAX;
-		break;
-	case HR_PARTS_phase:
-		hr_cell_constant(c, hr_phase_name(p->first->phase));
-		break;
-	case HR_PARTS_part:
-		hr_cell_constant(c, hr_part_name(p->part));
-		break;
-	case HR_PARTS_start_ns:
-		c->i = p->first->from;
-		break;
-	default:
-		c->u = p->ns;
-	}
+	rows->made->part = (struct hr_part_row){.epoch = p->first->epoch,
+						.step = p->first->step,
+						.loop_loader = hr_block_loader(p->life, p->first),
+						.phase = hr_phase_name(p->first->phase),
+						.part = hr_part_name(p->part),
+						.start_ns = p->first->from,
+						.ns = p->ns};
+	return &rows->made->part;
 }
 
 const struct hr_row_kind hr_parts_kind = {
@@ -93,5 +76,5 @@ const struct hr_row_kind hr_parts_kind = {
     .gather = parts_gather,
     .proc = parts_proc,
     .stream = parts_stream,
-    .cell = parts_cell,
+    .row = parts_row,
 };

@@ -179,71 +179,39 @@ static int waits_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static const struct wait_row *waits_row(const struct hr_rows *rows, size_t row)
+static const struct wait_row *waits_at(const struct hr_rows *rows, size_t row)
 {
 	return (const struct wait_row *)rows->data + row;
 }
 
 static uint64_t waits_proc(const struct hr_rows *rows, size_t row)
 {
-	return waits_row(rows, row)->life->proc;
+	return waits_at(rows, row)->life->proc;
 }
 
 static const struct hr_qstream *waits_stream(const struct hr_rows *rows, size_t row)
 {
-	return &rows->q->streams[waits_row(rows, row)->life->stream];
+	return &rows->q->streams[waits_at(rows, row)->life->stream];
 }
 
-static void cell_or_null(struct hr_cell *c, uint64_t value, uint64_t none)
+static const void *waits_row(const struct hr_rows *rows, size_t row)
 {
-	c->u = value;
-	c->null = value == none;
-}
+	const struct wait_row *w = waits_at(rows, row);
 
-static void waits_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
-{
-	const struct wait_row *w = waits_row(rows, row);
-
-	switch (column) {
-	case HR_WAITS_epoch:
-		cell_or_null(c, w->piece->epoch, HR_REGION_UNKNOWN);
-		break;
-	case HR_WAITS_step:
-		cell_or_null(c, w->piece->step, HR_REGION_UNKNOWN);
-		break;
-	case HR_WAITS_loop_loader:
-		cell_or_null(c, hr_block_loader(w->life, w->piece), UINT64_MAX);
-		break;
-	case HR_WAITS_phase:
-		hr_cell_constant(c, hr_phase_name(w->piece->phase));
-		break;
-	case HR_WAITS_batch:
-		cell_or_null(c, w->batch, UINT64_MAX);
-		break;
-	case HR_WAITS_start_ns:
-		c->i = w->from;
-		break;
-	case HR_WAITS_dur_ns:
-		c->i = w->to - w->from;
-		break;
-	case HR_WAITS_piece_ns:
-		c->i = w->piece->from;
-		break;
-	case HR_WAITS_piece_dur_ns:
-		c->i = w->piece->to - w->piece->from;
-		break;
-	case HR_WAITS_maker:
-		cell_or_null(c, w->maker, 0);
-		break;
-	case HR_WAITS_maker_tid:
-		cell_or_null(c, w->maker_tid, 0);
-		break;
-	case HR_WAITS_part:
-		hr_cell_constant(c, hr_part_name(w->part));
-		break;
-	default:
-		c->u = w->ns;
-	}
+	rows->made->wait = (struct hr_wait_row){.epoch = w->piece->epoch,
+						.step = w->piece->step,
+						.loop_loader = hr_block_loader(w->life, w->piece),
+						.phase = hr_phase_name(w->piece->phase),
+						.batch = w->batch,
+						.start_ns = w->from,
+						.dur_ns = w->to - w->from,
+						.piece_ns = w->piece->from,
+						.piece_dur_ns = w->piece->to - w->piece->from,
+						.maker = w->maker,
+						.maker_tid = w->maker_tid,
+						.part = hr_part_name(w->part),
+						.ns = w->ns};
+	return &rows->made->wait;
 }
 
 const struct hr_row_kind hr_waits_kind = {
@@ -254,5 +222,5 @@ const struct hr_row_kind hr_waits_kind = {
     .gather = waits_gather,
     .proc = waits_proc,
     .stream = waits_stream,
-    .cell = waits_cell,
+    .row = waits_row,
 };

@@ -426,7 +426,8 @@ static void print_scalar(struct hr_buffer *b, const struct hr_shape *s, duckdb_v
 		print_integer(b, hr_value_integer(s->internal, data, row), s->scale);
 		break;
 	case DUCKDB_TYPE_UHUGEINT:
-		print_unsigned(b, (unsigned __int128)hr_value_integer(DUCKDB_TYPE_HUGEINT, data, row), 0);
+		print_unsigned(
+		    b, (unsigned __int128)hr_value_integer(DUCKDB_TYPE_HUGEINT, data, row), 0);
 		break;
 	default:
 		print_integer(b, hr_value_integer(s->type, data, row), 0);

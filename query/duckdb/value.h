@@ -41,7 +41,7 @@ bool hr_shape_is_number(const struct hr_shape *s);
 
 bool hr_value_is_null(duckdb_vector vector, idx_t row);
 
-/* Returns an integer that is not NULL: a value of this type, or what a DECIMAL or ENUM consists of. */
+/* Returns an integer of this type that is not NULL. A DECIMAL or ENUM consists of integers. */
 __int128 hr_value_integer(duckdb_type type, const void *data, idx_t row);
 
 /* Appends a value that is not NULL: texts without quotes, nested values as JSON. */

@@ -46,6 +46,7 @@ struct rows_worker {
 	const struct hr_row_kind *kind;
 	bool loaded;
 	struct hr_rows rows;
+	union hr_made_row made;
 	size_t at;
 };
 
@@ -389,7 +390,8 @@ static bool next_unit(struct rows_scan *s, struct rows_worker *w, int *ret_error
 	    .q = s->q,
 	    .parameters = s->parameters != NULL ? (const char *const *)s->parameters->texts : NULL,
 	    .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit],
-	    .of_job = s->kind->of_job};
+	    .of_job = s->kind->of_job,
+	    .made = &w->made};
 	w->loaded = true;
 	*ret_error = s->kind->gather(&w->rows, s->want);
 	return *ret_error == 0;

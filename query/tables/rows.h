@@ -13,6 +13,29 @@
 
 #define HR_ROW_PARAMETERS 12u
 
+/* A row of the tables `parts` and `waits`. UINT64_MAX: none, or unknown. */
+struct hr_part_row {
+	uint64_t epoch, step, loop_loader;
+	const char *phase, *part; /* NULL: none */
+	int64_t start_ns;
+	uint64_t ns;
+};
+
+struct hr_wait_row {
+	uint64_t epoch, step, loop_loader, batch;
+	const char *phase, *part;
+	int64_t start_ns, dur_ns, piece_ns, piece_dur_ns;
+	uint64_t maker; /* 0: none, or unknown */
+	uint32_t maker_tid;
+	uint64_t ns;
+};
+
+/* Of these tables, which can have millions of rows, `data` has less, and `row` makes the rest. */
+union hr_made_row {
+	struct hr_part_row part;
+	struct hr_wait_row wait;
+};
+
 /* The rows of one unit. The kind of table owns `data`. */
 struct hr_rows {
 	struct hr_query *q;
@@ -22,7 +45,8 @@ struct hr_rows {
 	bool of_job;	       /* as in hr_row_kind; `gather` may change it */
 	size_t n;
 	void *data;
-	size_t room; /* of hr_rows_add */
+	size_t room;		 /* of hr_rows_add */
+	union hr_made_row *made; /* memory for `row` */
 };
 
 struct hr_cell {
