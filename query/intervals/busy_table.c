@@ -283,8 +283,8 @@ static void during_cell(const struct hr_rows *rows, size_t row, unsigned column,
 
 	switch (column) {
 	case HR_DURING_proc:
-		hr__cell_nonzero(c,
-				 hr_stream_proc(rows->q->streams[at->stream].s, at->region.proc));
+		c->u = hr_stream_proc(rows->q->streams[at->stream].s, at->region.proc);
+		c->null = c->u == 0;
 		break;
 	case HR_DURING_rank:
 		c->i = hr__busy_keys(d->busy)->list[at->key].rank;
