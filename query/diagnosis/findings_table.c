@@ -42,8 +42,8 @@ static int add_row(struct hr_rows *rows, const struct hr_finding *f)
 	if (row == NULL)
 		return -ENOMEM;
 	*row = (struct hr_finding_row){
-	    .st = f->st,
-	    .number = rows->n > 1 && row[-1].st == f->st ? row[-1].number + 1 : 1,
+	    .of = {.st = f->st},
+	    .number = rows->n > 1 && row[-1].of.st == f->st ? row[-1].number + 1 : 1,
 	    .cause = hr_finding_name(f->cause),
 	    .lost_ns = ns(f->lost),
 	    .wall_ns = ns(f->wall),
@@ -99,17 +99,12 @@ static const void *findings_row(const struct hr_rows *rows, size_t row)
 	return (const struct hr_finding_row *)rows->data + row;
 }
 
-static const struct hr_qstream *findings_stream(const struct hr_rows *rows, size_t row)
-{
-	return ((const struct hr_finding_row *)rows->data)[row].st;
-}
-
 const struct hr_row_kind hr_findings_kind = {
     .table = HR_TABLE_FINDINGS,
+    .all = true,
     .of_job = true,
     .parameters = parameters,
     .check = findings_check,
     .gather = findings_gather,
-    .stream = findings_stream,
     .row = findings_row,
 };

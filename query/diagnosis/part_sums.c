@@ -263,29 +263,15 @@ static void sums_done(struct hr_rows *rows)
 	rows->data = NULL;
 }
 
-static const struct sum *sums_at(const struct hr_rows *rows, size_t row)
-{
-	const struct part_sums *s = rows->data;
-
-	return row < s->steps.n ? &s->steps.list[row] : &s->processes.list[row - s->steps.n];
-}
-
-static uint64_t sums_proc(const struct hr_rows *rows, size_t row)
-{
-	return sums_at(rows, row)->proc;
-}
-
-static const struct hr_qstream *sums_stream(const struct hr_rows *rows, size_t row)
-{
-	return &rows->q->streams[sums_at(rows, row)->stream];
-}
-
 static const void *sums_row(const struct hr_rows *rows, size_t row)
 {
-	const struct sum *at = sums_at(rows, row);
+	const struct part_sums *s = rows->data;
+	const struct sum *at =
+	    row < s->steps.n ? &s->steps.list[row] : &s->processes.list[row - s->steps.n];
 	bool of_step = at->step != HR_REGION_UNKNOWN;
 
-	rows->made->part = (struct hr_part_row){.epoch = HR_REGION_UNKNOWN,
+	rows->made->part = (struct hr_part_row){.of = {&rows->q->streams[at->stream], at->proc},
+						.epoch = HR_REGION_UNKNOWN,
 						.step = at->step,
 						.loop_loader = UINT64_MAX,
 						.phase = of_step ? hr_phase_name(at->phase) : NULL,
@@ -298,12 +284,11 @@ static const void *sums_row(const struct hr_rows *rows, size_t row)
 const struct hr_row_kind hr_part_sums_kind = {
     .table = HR_TABLE_PARTS,
     .function = "hr_part_sums",
+    .all = true,
     .many = true,
     .parameters = parameters,
     .check = sums_check,
     .gather = sums_gather,
     .done = sums_done,
-    .proc = sums_proc,
-    .stream = sums_stream,
     .row = sums_row,
 };

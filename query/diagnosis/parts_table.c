@@ -41,40 +41,26 @@ static int parts_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static const struct part_row *parts_at(const struct hr_rows *rows, size_t row)
-{
-	return (const struct part_row *)rows->data + row;
-}
-
-static uint64_t parts_proc(const struct hr_rows *rows, size_t row)
-{
-	return parts_at(rows, row)->life->proc;
-}
-
-static const struct hr_qstream *parts_stream(const struct hr_rows *rows, size_t row)
-{
-	return &rows->q->streams[parts_at(rows, row)->life->stream];
-}
-
 static const void *parts_row(const struct hr_rows *rows, size_t row)
 {
-	const struct part_row *p = parts_at(rows, row);
+	const struct part_row *p = (const struct part_row *)rows->data + row;
 
-	rows->made->part = (struct hr_part_row){.epoch = p->first->epoch,
-						.step = p->first->step,
-						.loop_loader = hr_block_loader(p->life, p->first),
-						.phase = hr_phase_name(p->first->phase),
-						.part = hr_part_name(p->part),
-						.start_ns = p->first->from,
-						.ns = p->ns};
+	rows->made->part =
+	    (struct hr_part_row){.of = {&rows->q->streams[p->life->stream], p->life->proc},
+				 .epoch = p->first->epoch,
+				 .step = p->first->step,
+				 .loop_loader = hr_block_loader(p->life, p->first),
+				 .phase = hr_phase_name(p->first->phase),
+				 .part = hr_part_name(p->part),
+				 .start_ns = p->first->from,
+				 .ns = p->ns};
 	return &rows->made->part;
 }
 
 const struct hr_row_kind hr_parts_kind = {
     .table = HR_TABLE_PARTS,
+    .all = true,
     .many = true,
     .gather = parts_gather,
-    .proc = parts_proc,
-    .stream = parts_stream,
     .row = parts_row,
 };

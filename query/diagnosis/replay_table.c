@@ -190,8 +190,7 @@ static int add_row(struct hr_rows *rows, const struct replays *all, size_t life,
 	if (row == NULL)
 		return -ENOMEM;
 	*row = (struct hr_replay_row){
-	    .st = &rows->q->streams[l->stream],
-	    .proc = l->proc,
+	    .of = {&rows->q->streams[l->stream], l->proc},
 	    .setting = (int64_t)setting,
 	    .workers = replayed ? (int64_t)r->workers : -1,
 	    .prefetch = replayed && r->prefetch != 0 ? (int64_t)r->prefetch : -1,
@@ -242,22 +241,11 @@ static const void *replay_row(const struct hr_rows *rows, size_t row)
 	return (const struct hr_replay_row *)rows->data + row;
 }
 
-static uint64_t replay_proc(const struct hr_rows *rows, size_t row)
-{
-	return ((const struct hr_replay_row *)rows->data)[row].proc;
-}
-
-static const struct hr_qstream *replay_stream(const struct hr_rows *rows, size_t row)
-{
-	return ((const struct hr_replay_row *)rows->data)[row].st;
-}
-
 const struct hr_row_kind hr_replays_kind = {
     .table = HR_TABLE_REPLAYS,
+    .all = true,
     .parameters = parameters,
     .check = replay_check,
     .gather = replay_gather,
-    .proc = replay_proc,
-    .stream = replay_stream,
     .row = replay_row,
 };

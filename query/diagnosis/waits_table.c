@@ -179,48 +179,34 @@ static int waits_gather(struct hr_rows *rows, uint64_t want)
 	return r;
 }
 
-static const struct wait_row *waits_at(const struct hr_rows *rows, size_t row)
-{
-	return (const struct wait_row *)rows->data + row;
-}
-
-static uint64_t waits_proc(const struct hr_rows *rows, size_t row)
-{
-	return waits_at(rows, row)->life->proc;
-}
-
-static const struct hr_qstream *waits_stream(const struct hr_rows *rows, size_t row)
-{
-	return &rows->q->streams[waits_at(rows, row)->life->stream];
-}
-
 static const void *waits_row(const struct hr_rows *rows, size_t row)
 {
-	const struct wait_row *w = waits_at(rows, row);
+	const struct wait_row *w = (const struct wait_row *)rows->data + row;
 
-	rows->made->wait = (struct hr_wait_row){.epoch = w->piece->epoch,
-						.step = w->piece->step,
-						.loop_loader = hr_block_loader(w->life, w->piece),
-						.phase = hr_phase_name(w->piece->phase),
-						.batch = w->batch,
-						.start_ns = w->from,
-						.dur_ns = w->to - w->from,
-						.piece_ns = w->piece->from,
-						.piece_dur_ns = w->piece->to - w->piece->from,
-						.maker = w->maker,
-						.maker_tid = w->maker_tid,
-						.part = hr_part_name(w->part),
-						.ns = w->ns};
+	rows->made->wait =
+	    (struct hr_wait_row){.of = {&rows->q->streams[w->life->stream], w->life->proc},
+				 .epoch = w->piece->epoch,
+				 .step = w->piece->step,
+				 .loop_loader = hr_block_loader(w->life, w->piece),
+				 .phase = hr_phase_name(w->piece->phase),
+				 .batch = w->batch,
+				 .start_ns = w->from,
+				 .dur_ns = w->to - w->from,
+				 .piece_ns = w->piece->from,
+				 .piece_dur_ns = w->piece->to - w->piece->from,
+				 .maker = w->maker,
+				 .maker_tid = w->maker_tid,
+				 .part = hr_part_name(w->part),
+				 .ns = w->ns};
 	return &rows->made->wait;
 }
 
 const struct hr_row_kind hr_waits_kind = {
     .table = HR_TABLE_WAITS,
+    .all = true,
     .many = true,
     .parameters = parameters,
     .check = waits_check,
     .gather = waits_gather,
-    .proc = waits_proc,
-    .stream = waits_stream,
     .row = waits_row,
 };

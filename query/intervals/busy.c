@@ -324,7 +324,7 @@ static int busy_finish(struct hr_busy *b)
 		if (settle(b, p, INT64_MIN) < 0)
 			return -ENOMEM;
 		b->rows[b->n_rows++] = (struct hr_busy_row){
-		    .st = key->st,
+		    .of = {.st = key->st},
 		    .proc = key->proc,
 		    .rank = key->rank,
 		    .worker = key->worker,

@@ -177,20 +177,13 @@ static const void *busy_row(const struct hr_rows *rows, size_t row)
 	return &list[row];
 }
 
-static const struct hr_qstream *busy_stream(const struct hr_rows *rows, size_t row)
-{
-	const struct hr_busy_row *at = busy_row(rows, row);
-
-	return at->st;
-}
-
 const struct hr_row_kind hr_busy_kind = {
     .table = HR_TABLE_BUSY,
+    .all = true,
     .parameters = busy_parameters,
     .check = busy_check,
     .gather = busy_gather,
     .done = busy_done,
-    .stream = busy_stream,
     .row = busy_row,
 };
 
@@ -236,79 +229,46 @@ static void during_done(struct hr_rows *rows)
 	free(d);
 }
 
-static const struct hr_during_row *during_at(const struct hr_rows *rows, size_t row)
-{
-	return &((const struct during_rows *)rows->data)->list[row];
-}
-
 static const void *during_row(const struct hr_rows *rows, size_t row)
 {
-	return &during_at(rows, row)->region;
-}
-
-static const struct hr_qstream *during_stream(const struct hr_rows *rows, size_t row)
-{
-	return &rows->q->streams[during_at(rows, row)->stream];
-}
-
-/* Short regions that were added up have no position in time, so their sums are NULL. */
-static void sum_cell(const struct hr_during_row *row, const struct hr_during_sums *sums,
-		     unsigned column, struct hr_cell *c)
-{
-	const struct hr_during_sums *from = &sums[row->from], *to = &sums[row->to];
-
-	c->null = row->region.count > 1;
-	switch (column) {
-	case HR_DURING_ops:
-		c->u = to->ops - from->ops;
-		break;
-	case HR_DURING_bytes_read:
-		c->u = to->bytes_read - from->bytes_read;
-		break;
-	case HR_DURING_bytes_written:
-		c->u = to->bytes_written - from->bytes_written;
-		break;
-	case HR_DURING_io_ns:
-		c->u = to->io_ns - from->io_ns;
-		break;
-	default:
-		c->u = to->busy_ns - from->busy_ns;
-	}
-}
-
-static void during_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
-{
-	const struct hr_during_row *at = during_at(rows, row);
 	const struct during_rows *d = rows->data;
+	const struct hr_during_row *at = &d->list[row];
+	const struct hr_during_sums *sums = hr__during_sums(d->during, at->key);
+	const struct hr_during_sums *from = &sums[at->from], *to = &sums[at->to];
+	const struct hr_qstream *st = &rows->q->streams[at->stream];
+	const struct hr_region *g = &at->region;
+	/* Short regions that were added up have no position in time, so their sums are NULL. */
+	bool known = g->count <= 1;
 
-	switch (column) {
-	case HR_DURING_proc:
-		c->u = hr_stream_proc(rows->q->streams[at->stream].s, at->region.proc);
-		c->null = c->u == 0;
-		break;
-	case HR_DURING_rank:
-		c->i = hr__busy_keys(d->busy)->list[at->key].rank;
-		c->null = c->i < 0;
-		break;
-	case HR_DURING_kind:
-		hr_cell_constant(c, hr_region_kind_name(at->region.kind));
-		break;
-	case HR_DURING_start_ns:
-		c->i = at->start_ns;
-		break;
-	default:
-		sum_cell(at, hr__during_sums(d->during, at->key), column, c);
-	}
+	rows->made->during = (struct hr_during_region){
+	    .of = {.st = st},
+	    .proc = hr_stream_proc(st->s, g->proc),
+	    .rank = hr__busy_keys(d->busy)->list[at->key].rank,
+	    .tid = g->tid,
+	    .kind = hr_region_kind_name(g->kind),
+	    .depth = g->depth,
+	    .open = g->open,
+	    .count = g->count,
+	    .start_ns = at->start_ns,
+	    .dur_ns = g->dur_ns,
+	    .step = g->step,
+	    .epoch = g->epoch,
+	    .ops = known ? to->ops - from->ops : UINT64_MAX,
+	    .bytes_read = known ? to->bytes_read - from->bytes_read : UINT64_MAX,
+	    .bytes_written = known ? to->bytes_written - from->bytes_written : UINT64_MAX,
+	    .io_ns = known ? to->io_ns - from->io_ns : UINT64_MAX,
+	    .busy_ns = known ? to->busy_ns - from->busy_ns : UINT64_MAX,
+	};
+	return &rows->made->during;
 }
 
 const struct hr_row_kind hr_during_kind = {
     .table = HR_TABLE_DURING,
+    .all = true,
     .many = true,
     .parameters = during_parameters,
     .check = during_check,
     .gather = during_gather,
     .done = during_done,
-    .stream = during_stream,
     .row = during_row,
-    .cell = during_cell,
 };

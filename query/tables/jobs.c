@@ -87,7 +87,7 @@ static int count_parts(struct hr_job_row *job)
 	size_t n = 0, size = 0;
 
 	for (size_t i = 0; i < job->n_streams; i++) {
-		const struct hr_qstream *st = &job->st[i];
+		const struct hr_qstream *st = &job->of.st[i];
 
 		job->nodes += i == 0 || strcmp(st[-1].s->node, st->s->node) != 0;
 		for (uint32_t p = 0; p < st->s->n_processes; p++) {
@@ -137,7 +137,7 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 			job = hr_rows_add(rows, sizeof(*job));
 			if (job == NULL)
 				return -ENOMEM;
-			job->st = st;
+			job->of.st = st;
 		}
 		job->n_streams++;
 		r = take_stream(q, job, st);
@@ -150,13 +150,6 @@ static int jobs_gather(struct hr_rows *rows, uint64_t want)
 static const void *jobs_row(const struct hr_rows *rows, size_t row)
 {
 	return (const struct hr_job_row *)rows->data + row;
-}
-
-static const struct hr_qstream *jobs_stream(const struct hr_rows *rows, size_t row)
-{
-	const struct hr_job_row *job = jobs_row(rows, row);
-
-	return job->st;
 }
 
 static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, struct hr_cell *c)
@@ -173,9 +166,9 @@ static void jobs_cell(const struct hr_rows *rows, size_t row, unsigned column, s
 
 const struct hr_row_kind hr__jobs_kind = {
     .table = HR_TABLE_JOBS,
+    .all = true,
     .of_job = true,
     .gather = jobs_gather,
-    .stream = jobs_stream,
     .row = jobs_row,
     .cell = jobs_cell,
 };

@@ -123,7 +123,7 @@ static void rows_init(duckdb_init_info info)
 	s->q = b->q;
 	s->kind = b->kind;
 	s->parameters = hr_duckdb.init_get_bind_data(info);
-	s->n_units = b->kind->stream != NULL ? 1 : b->q->n_streams;
+	s->n_units = b->kind->all ? 1 : b->q->n_streams;
 	s->n_columns = (unsigned)n;
 	for (idx_t i = 0; i < n; i++) {
 		idx_t column = hr_duckdb.init_get_column_index(info, i);
@@ -345,7 +345,7 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 {
 	const struct hr_row_kind *kind = w->kind;
 	const struct hr_sql_column *column = hr_table_column(kind->table, i);
-	unsigned process_end = kind->proc != NULL ? HR_PROCESS_END : HR_STREAM_END;
+	unsigned shared_end = hr_tables[kind->table].n_shared;
 	struct hr_query_out out = hr_query_out_of(vector);
 	uint64_t *hists = NULL;
 
@@ -356,17 +356,18 @@ static void emit(const struct rows_worker *w, unsigned i, size_t n, duckdb_vecto
 		memset(hists, 0, n * HR_HIST_BINS * sizeof(*hists));
 	}
 	for (size_t k = 0; k < n; k++) {
-		const struct hr_qstream *st = kind->stream != NULL && i < process_end
-						  ? kind->stream(&w->rows, w->at + k)
-						  : w->rows.st;
+		const struct hr_row_of *of =
+		    kind->all && i < shared_end ? kind->row(&w->rows, w->at + k) : NULL;
+		const struct hr_qstream *st = of != NULL ? of->st : w->rows.st;
 		struct hr_cell c = {.u = 0};
 
-		assert(st != NULL || i >= process_end);
+		assert(st != NULL || i >= shared_end);
 		if (i < HR_STREAM_END) {
 			stream_cell(st, i, &c);
 			c.null = i == HR_STREAM_node && w->rows.of_job;
-		} else if (i < process_end) {
-			process_cell(st->s, kind->proc(&w->rows, w->at + k), i, &c);
+		} else if (i < shared_end) {
+			process_cell(st->s, of != NULL ? of->proc : kind->proc(&w->rows, w->at + k),
+				     i, &c);
 		} else {
 			c.hist = hists != NULL ? hists + k * HR_HIST_BINS : NULL;
 			read_cell(kind, &w->rows, w->at + k, i, column, &c);
@@ -389,7 +390,7 @@ static bool next_unit(struct rows_scan *s, struct rows_worker *w, int *ret_error
 	w->rows = (struct hr_rows){
 	    .q = s->q,
 	    .parameters = s->parameters != NULL ? (const char *const *)s->parameters->texts : NULL,
-	    .st = s->kind->stream != NULL ? NULL : &s->q->streams[unit],
+	    .st = s->kind->all ? NULL : &s->q->streams[unit],
 	    .of_job = s->kind->of_job,
 	    .made = &w->made};
 	w->loaded = true;

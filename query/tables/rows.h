@@ -13,8 +13,61 @@
 
 #define HR_ROW_PARAMETERS 12u
 
-/* A row of the tables `parts` and `waits`. UINT64_MAX: none, or unknown. */
+/* ---- rows of tables whose unit is all streams ---- */
+
+/* Each of these rows begins with it. */
+struct hr_row_of {
+	const struct hr_qstream *st; /* of a job: its first stream, or any */
+	uint64_t proc;		     /* for the columns of processes; 0: none */
+};
+
+struct hr_job_row {
+	struct hr_row_of of; /* the other streams of the job follow its first one */
+	size_t n_streams;
+	duckdb_string_t array_job, array_task, user, account, partition, name, state;
+	int64_t start_ns, end_ns; /* wall clock; 0: unknown */
+	bool uid_known;
+	uint32_t uid, ranks_expected, nodes_expected;
+	uint64_t ranks_seen, nodes;
+	bool live, silent, unfinished;
+	bool killed, failed;
+};
+
+/* -1: NULL */
+struct hr_replay_row {
+	struct hr_row_of of;
+	int64_t setting, workers, prefetch, persistent, loops;
+	int64_t recorded_ns, replayed_ns, predicted_ns, low_ns, high_ns;
+	const char *doubt, *refusal; /* NULL: none */
+	int64_t wall_ns, checkpoint_ns, stall_ns;
+};
+
+struct hr_finding_row {
+	struct hr_row_of of;
+	int64_t number, lost_ns, wall_ns;
+	int64_t gain_low_ns, gain_high_ns; /* -1: not known */
+	int64_t rank, worker;		   /* -1: none */
+	bool is_wait;
+	const char *cause, *meaning;
+	/* NULL: none */
+	const char *whose, *object, *mount, *place, *evidence, *action, *gain_note, *avoid;
+};
+
+/* Columns by which rows of hr_busy() are not grouped are the same in all rows. */
+struct hr_busy_row {
+	struct hr_row_of of; /* the stream has the row's job (and node, if grouped by node) */
+	uint64_t proc;
+	int32_t rank, worker; /* -1: none */
+	const char *class;
+	uint64_t busy_ns; /* length of the union of the operations' intervals */
+	uint64_t dur_ns;  /* sum of the operations' durations */
+	uint64_t count;
+	int64_t first_ns, last_ns; /* wall clock */
+};
+
+/* In numbers of these rows, all bits set: none, or unknown. */
 struct hr_part_row {
+	struct hr_row_of of;
 	uint64_t epoch, step, loop_loader;
 	const char *phase, *part; /* NULL: none */
 	int64_t start_ns;
@@ -22,6 +75,7 @@ struct hr_part_row {
 };
 
 struct hr_wait_row {
+	struct hr_row_of of;
 	uint64_t epoch, step, loop_loader, batch;
 	const char *phase, *part;
 	int64_t start_ns, dur_ns, piece_ns, piece_dur_ns;
@@ -30,11 +84,26 @@ struct hr_wait_row {
 	uint64_t ns;
 };
 
+struct hr_during_region {
+	struct hr_row_of of;
+	uint64_t proc;
+	int32_t rank;
+	uint32_t tid, depth;
+	const char *kind;
+	bool open;
+	int64_t start_ns; /* wall clock */
+	uint64_t count, dur_ns, step, epoch;
+	uint64_t ops, bytes_read, bytes_written, io_ns, busy_ns;
+};
+
 /* Of these tables, which can have millions of rows, `data` has less, and `row` makes the rest. */
 union hr_made_row {
 	struct hr_part_row part;
 	struct hr_wait_row wait;
+	struct hr_during_region during;
 };
+
+/* ---- kinds ---- */
 
 /* The rows of one unit. The kind of table owns `data`. */
 struct hr_rows {
@@ -62,6 +131,7 @@ struct hr_cell {
 struct hr_row_kind {
 	enum hr_sql_table_id table; /* the table whose columns the rows have */
 	const char *function;	    /* name of the table function; NULL: hr_TABLE */
+	bool all;		    /* the unit is all streams, and ROW begins with hr_row_of */
 	bool of_job;		    /* a row describes a whole job, so `node` is NULL */
 	/*
 	 * A store may have millions of rows, so DuckDB must not join the table by nested loops, and
@@ -79,10 +149,8 @@ struct hr_row_kind {
 	int (*gather)(struct hr_rows *rows, uint64_t want);
 	/* Frees the rows, also after a failure. NULL: frees rows->data. */
 	void (*done)(struct hr_rows *rows);
-	/* Returns the process of a row; 0: none. NULL: the table has no columns of processes. */
+	/* If a unit is a stream: returns the process of a row, for columns of processes; 0: none. */
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
-	/* Returns the stream of a row. NULL: each unit is one stream. */
-	const struct hr_qstream *(*stream)(const struct hr_rows *rows, size_t row);
 	/*
 	 * Returns the ROW of tables.def (of several messages, the first one), which is valid until
 	 * the next call. NULL: `cell` makes all cells.
@@ -107,56 +175,9 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
     hr_during_kind;
 
 /* ---- for kinds ---- */
-/*
- * Adds a row, all zero, to the array rows->data, whose elements have `bytes` bytes. NULL: no memory.
- */
+
+/* Adds a row, all zero, to the array rows->data of rows of `bytes` bytes. NULL: no memory. */
 void *hr_rows_add(struct hr_rows *rows, size_t bytes);
-
-/* A row of hr_busy(). Columns by which rows are not grouped are the same in all rows. */
-struct hr_busy_row {
-	/* Any stream with the row's cluster, job and attempt (and node, if grouped by node). */
-	const struct hr_qstream *st;
-	uint64_t proc;
-	int32_t rank, worker; /* -1: none */
-	const char *class;
-	uint64_t busy_ns; /* length of the union of the operations' intervals */
-	uint64_t dur_ns;  /* sum of the operations' durations */
-	uint64_t count;
-	int64_t first_ns, last_ns; /* wall clock */
-};
-
-struct hr_job_row {
-	const struct hr_qstream *st; /* the first stream of the job; its other streams follow */
-	size_t n_streams;
-	duckdb_string_t array_job, array_task, user, account, partition, name, state;
-	int64_t start_ns, end_ns; /* wall clock; 0: unknown */
-	bool uid_known;
-	uint32_t uid, ranks_expected, nodes_expected;
-	uint64_t ranks_seen, nodes;
-	bool live, silent, unfinished;
-	bool killed, failed;
-};
-
-/* -1: NULL */
-struct hr_replay_row {
-	const struct hr_qstream *st;
-	uint64_t proc;
-	int64_t setting, workers, prefetch, persistent, loops;
-	int64_t recorded_ns, replayed_ns, predicted_ns, low_ns, high_ns;
-	const char *doubt, *refusal; /* NULL: none */
-	int64_t wall_ns, checkpoint_ns, stall_ns;
-};
-
-struct hr_finding_row {
-	const struct hr_qstream *st; /* any stream of the job */
-	int64_t number, lost_ns, wall_ns;
-	int64_t gain_low_ns, gain_high_ns; /* -1: not known */
-	int64_t rank, worker;		   /* -1: none */
-	bool is_wait;
-	const char *cause, *meaning;
-	/* NULL: none */
-	const char *whose, *object, *mount, *place, *evidence, *action, *gain_note, *avoid;
-};
 
 struct hr_frames {
 	Headrace__Frame **list;
