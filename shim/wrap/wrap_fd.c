@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap_fd.c - descriptors: close, dup, vectors, and copies between two descriptors
+ * wrap_fd.c - descriptors: ranges of closes, dup, and copies between two descriptors
  *
  * The fd table has no lock, so the order matters. An entry changes before a call that frees its
- * number, and immediately after a call that returns a new number.
+ * number (also in HR_WRAP_CLOSE), and immediately after a call that returns a new number.
  */
 #include "shim/wrap/wrap.h"
 

@@ -48,6 +48,43 @@ int hr_wrap_pclose(FILE *fp)
 FFLUSH(fflush)
 FFLUSH(fflush_unlocked)
 
+/* The length is read within the operation, because the string may not be in memory yet. */
+#define FPUTS(name)                                                                                \
+	int hr_wrap_##name(const char *s, FILE *fp)                                                \
+	{                                                                                          \
+		int fd = hr_fileno(fp);                                                            \
+		struct hr_op op;                                                                   \
+		int r;                                                                             \
+                                                                                                   \
+		if (hr_fd_ignored(fd))                                                             \
+			return HR_REAL(name)(s, fp);                                               \
+		hr_begin_fd(&op, HR_OP_##name, fd, HR_ASKED_NONE, HR_OFFSET_NONE);                 \
+		if (op.live)                                                                       \
+			op.asked = strlen(s);                                                      \
+		r = HR_REAL(name)(s, fp);                                                          \
+		hr_end(&op, hr_ret(r), 0);                                                         \
+		return r;                                                                          \
+	}
+
+FPUTS(fputs)
+FPUTS(fputs_unlocked)
+
+int hr_wrap_puts(const char *s)
+{
+	int fd = hr_fileno(stdout);
+	struct hr_op op;
+	int r;
+
+	if (hr_fd_ignored(fd))
+		return HR_REAL(puts)(s);
+	hr_begin_fd(&op, HR_OP_puts, fd, HR_ASKED_NONE, HR_OFFSET_NONE);
+	if (op.live)
+		op.asked = strlen(s) + 1;
+	r = HR_REAL(puts)(s);
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
 /* getw returns EOF also for a word of the file with this value. */
 int hr_wrap_getw(FILE *fp)
 {

@@ -137,14 +137,33 @@ static long record_fd(const struct call *c)
 	long r;
 
 	begin_fd(&op, c);
-	if (c->shape->how == HOW_CLOSE)
-		hr_fd_clear(fd_of(c));
 	r = forward(c);
 	if (c->shape->how == HOW_VECTOR && op.live)
 		finish_vector(&op, c, r);
-	if (c->shape->how == HOW_FCHDIR && r == 0)
-		hr_cwd_changed();
 	hr_end(&op, hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_path(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	begin_path(&op, c);
+	r = forward(c);
+	hr_end(&op, hr_ret(r), flags_of(c));
+	return r;
+}
+
+static long record_two(const struct call *c)
+{
+	unsigned to = c->shape->file + (c->shape->at != 0 ? 2 : 1);
+	struct hr_op op;
+	long r;
+
+	begin_path(&op, c);
+	r = forward(c);
+	hr_end_two(&op, dirfd_of(c, to), path_of(c, to), hr_ret(r), flags_of(c));
 	return r;
 }
 
@@ -158,22 +177,14 @@ static uint32_t open_flags(const struct call *c, long r)
 	return flags_of(c);
 }
 
-static long record_path(const struct call *c)
+static long record_open(const struct call *c)
 {
-	unsigned second = c->shape->file + (c->shape->at != 0 ? 2 : 1);
 	struct hr_op op;
 	long r;
 
 	begin_path(&op, c);
 	r = forward(c);
-	if (c->shape->how == HOW_CHDIR && r == 0)
-		hr_cwd_changed();
-	if (c->shape->how == HOW_OPEN)
-		hr_end_open(&op, (int)r, hr_ret(r), open_flags(c, r));
-	else if (c->shape->how == HOW_TWO)
-		hr_end_two(&op, dirfd_of(c, second), path_of(c, second), hr_ret(r), flags_of(c));
-	else
-		hr_end(&op, hr_ret(r), flags_of(c));
+	hr_end_open(&op, (int)r, hr_ret(r), open_flags(c, r));
 	return r;
 }
 
@@ -183,6 +194,18 @@ static long record_open_fd(const struct call *c)
 	long r = forward(c);
 
 	hr__record_made_fd(c->shape->id, start, (int)r, flags_of(c));
+	return r;
+}
+
+static long record_close(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	begin_fd(&op, c);
+	hr_fd_clear(fd_of(c));
+	r = forward(c);
+	hr_end(&op, hr_ret(r), 0);
 	return r;
 }
 
@@ -220,6 +243,22 @@ static long record_copy(const struct call *c)
 	return r;
 }
 
+static long record_chdir(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	if (c->shape->how == HOW_CHDIR)
+		begin_path(&op, c);
+	else
+		begin_fd(&op, c);
+	r = forward(c);
+	if (r == 0)
+		hr_cwd_changed();
+	hr_end(&op, hr_ret(r), 0);
+	return r;
+}
+
 static long record_mmap(const struct call *c)
 {
 	int prot = (int)c->word[3], flags = (int)c->word[4];
@@ -230,6 +269,17 @@ static long record_mmap(const struct call *c)
 		      (int)c->word[5], c->word[6]);
 	r = forward(c);
 	hr_end_mmap(&op, (void *)r, (size_t)c->word[2], hr_map_flags(prot, flags));
+	return r;
+}
+
+static long record_munmap(const struct call *c)
+{
+	struct hr_op op;
+	long r;
+
+	hr_begin_munmap(&op, (void *)c->word[1], (size_t)c->word[2]);
+	r = forward(c);
+	hr_end(&op, hr_ret(r), 0);
 	return r;
 }
 
@@ -248,14 +298,10 @@ static long record_mremap(const struct call *c)
 
 static long record_map(const struct call *c)
 {
-	const void *addr = (const void *)c->word[c->shape->file];
 	struct hr_op op;
 	long r;
 
-	if (c->shape->how == HOW_MUNMAP)
-		hr_begin_munmap(&op, addr, asked_of(c));
-	else
-		hr_begin_map(&op, c->shape->id, addr, asked_of(c));
+	hr_begin_map(&op, c->shape->id, (const void *)c->word[c->shape->file], asked_of(c));
 	r = forward(c);
 	hr_end(&op, hr_ret(r), flags_of(c));
 	return r;
@@ -310,42 +356,54 @@ static long record_hook(const struct call *c)
 	return r;
 }
 
-static long (*const records[])(const struct call *c) = {
-    [HOW_FD] = record_fd,
-    [HOW_PATH] = record_path,
-    [HOW_TWO] = record_path,
-    [HOW_OPEN] = record_path,
-    [HOW_OPEN_FD] = record_open_fd,
-    [HOW_CLOSE] = record_fd,
-    [HOW_CLOSE_RANGE] = record_hook,
-    [HOW_DUP] = record_dup,
-    [HOW_DUP_TO] = record_dup,
-    [HOW_FCNTL] = record_dup,
-    [HOW_VECTOR] = record_fd,
-    [HOW_COPY] = record_copy,
-    [HOW_SENDFILE] = record_copy,
-    [HOW_CHDIR] = record_path,
-    [HOW_FCHDIR] = record_fd,
-    [HOW_MMAP] = record_mmap,
-    [HOW_MUNMAP] = record_map,
-    [HOW_MREMAP] = record_mremap,
-    [HOW_MAP] = record_map,
-    [HOW_SECCOMP] = record_hook,
-    [HOW_PRCTL] = record_hook,
-    [HOW_SUBMIT] = record_submit,
-    [HOW_REAP] = record_reap,
-    [HOW_LEAVE] = record_hook,
-};
-
 long hr__syscall_record(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct call call = {.number = number, .word = {0, a, b, c, d, e, f}};
 
-	if ((unsigned long)number >= sizeof(shapes) / sizeof(shapes[0]) ||
-	    shapes[number].how == HOW_NONE)
+	if ((unsigned long)number >= sizeof(shapes) / sizeof(shapes[0]))
 		return forward(&call);
 	call.shape = &shapes[number];
-	return records[call.shape->how](&call);
+	switch (call.shape->how) {
+	case HOW_NONE:
+		return forward(&call);
+	case HOW_FD:
+	case HOW_VECTOR:
+		return record_fd(&call);
+	case HOW_PATH:
+		return record_path(&call);
+	case HOW_TWO:
+		return record_two(&call);
+	case HOW_OPEN:
+		return record_open(&call);
+	case HOW_OPEN_FD:
+		return record_open_fd(&call);
+	case HOW_CLOSE:
+		return record_close(&call);
+	case HOW_DUP:
+	case HOW_DUP_TO:
+	case HOW_FCNTL:
+		return record_dup(&call);
+	case HOW_COPY:
+	case HOW_SENDFILE:
+		return record_copy(&call);
+	case HOW_CHDIR:
+	case HOW_FCHDIR:
+		return record_chdir(&call);
+	case HOW_MMAP:
+		return record_mmap(&call);
+	case HOW_MUNMAP:
+		return record_munmap(&call);
+	case HOW_MREMAP:
+		return record_mremap(&call);
+	case HOW_MAP:
+		return record_map(&call);
+	case HOW_SUBMIT:
+		return record_submit(&call);
+	case HOW_REAP:
+		return record_reap(&call);
+	default:
+		return record_hook(&call);
+	}
 }
 
 /*
