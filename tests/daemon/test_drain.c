@@ -14,6 +14,7 @@
 
 #define PROC 7
 
+static const struct hr_node_config node;
 static struct hr_node_page page;
 static const struct hr_job_end job_end = {.state = "ended"};
 static unsigned sweeps, last_sweeps;
@@ -66,7 +67,7 @@ uint64_t fake_now(const struct hr_engine *e)
 /* Messages that arrive during a sweep come before the end of the job. */
 static void the_end_takes_all_messages(void **state)
 {
-	static struct hr_drain d = {.c = {.page = &page},
+	static struct hr_drain d = {.c = {.node = &node, .page = &page},
 				    .lock = PTHREAD_MUTEX_INITIALIZER,
 				    .served = PTHREAD_COND_INITIALIZER,
 				    .inbox_last = &d.inbox};
