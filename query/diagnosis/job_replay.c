@@ -19,7 +19,7 @@ struct job_replay {
 
 static double stall_of(const struct hr_training_job *j, size_t i)
 {
-	return hr_cycles_stall(&j->d->cycles[j->first + i]);
+	return j->d->cycles[j->first + i].stall;
 }
 
 /* Chooses every n-th training process, and those that stalled least. -ENOMEM. */

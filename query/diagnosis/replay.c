@@ -256,7 +256,7 @@ int hr_recorded_new(const struct hr_diagnosis *d, const struct hr_train_life *li
 	r->loops = calloc(life->n_loops + 1, sizeof(*r->loops));
 	if (r->loops == NULL)
 		return -ENOMEM;
-	loop.stalled = stalled(life, hr_cycles_stall(&d->cycles[life - d->lives.list]));
+	loop.stalled = stalled(life, d->cycles[life - d->lives.list].stall);
 	read_load(&loop, life->stream);
 	read_main(&loop, life);
 	for (size_t i = 0; error == 0 && i < life->n_loops; i++) {

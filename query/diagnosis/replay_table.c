@@ -205,7 +205,7 @@ static int add_row(struct hr_rows *rows, const struct replays *all, size_t life,
 	    .refusal = refusals[r->refusal],
 	    .wall_ns = l->to - l->from,
 	    .checkpoint_ns = (int64_t)checkpoint_ns(&all->d->sums[life]),
-	    .stall_ns = (int64_t)hr_cycles_stall(&all->d->cycles[life]),
+	    .stall_ns = (int64_t)all->d->cycles[life].stall,
 	};
 	return 0;
 }

@@ -22,15 +22,6 @@ struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step)
 	return at < c->n && c->list[at].step == step ? &c->list[at] : NULL;
 }
 
-double hr_cycles_stall(const struct hr_cycles *c)
-{
-	double ns = 0;
-
-	for (size_t i = 0; i < c->n; i++)
-		ns += c->list[i].stall;
-	return ns;
-}
-
 static bool is_sync(unsigned part)
 {
 	return part == HR_PART_BACKWARD || part == HR_PART_COLLECTIVE;
@@ -285,14 +276,17 @@ static void add_caused(const struct hr_diagnosis *d, const struct hr_block *b,
 	}
 }
 
-static int sum_caused(void *data, size_t i)
+static int sum_cycles(void *data, size_t i)
 {
 	const struct hr_diagnosis *d = data;
 	const struct hr_train_life *life = &d->lives.list[i];
+	struct hr_cycles *cycles = &d->cycles[i];
 	size_t at = 0;
 
+	for (size_t k = 0; k < cycles->n; k++)
+		cycles->stall += cycles->list[k].stall;
 	for (size_t k = 0; k < life->n; k++)
-		add_caused(d, &life->blocks[k], cycle_at(&d->cycles[i], &at, &life->blocks[k]),
+		add_caused(d, &life->blocks[k], cycle_at(cycles, &at, &life->blocks[k]),
 			   &d->caused[i]);
 	return 0;
 }
@@ -315,7 +309,7 @@ int hr__stalls_make(struct hr_diagnosis *d)
 			r = find_stalls(&ranks);
 	}
 	if (r == 0)
-		r = hr_each(d->q->threads, d->lives.n, sum_caused, d);
+		r = hr_each(d->q->threads, d->lives.n, sum_cycles, d);
 	free(ranks.list);
 	return r;
 }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#define HR_EACH_THREADS_MAX 64u
+#define HR_EACH_THREADS_MAX 256u
 
 /*
  * Calls run(data, i) once for each i < n, in several threads and in any order. Returns 0, or the
