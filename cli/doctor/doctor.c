@@ -2,7 +2,6 @@
 /* headrace doctor - what works here, and how to fix the rest. Exit status 1: a check failed. */
 #include "cli/doctor/doctor.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,19 +52,6 @@ const struct hr_option hr_doctor_option_table[] = {
     HR_OPTIONS_FORMAT("text json"),
     HR_OPTIONS_END,
 };
-
-void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, const char *format,
-		  ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is one line above
-	vsnprintf(c->found, sizeof(c->found), format, args);
-	va_end(args);
-	snprintf(c->fix, sizeof(c->fix), "%s", fix != NULL ? fix : "");
-	c->health = health;
-}
 
 static void print_text(const struct report *report)
 {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,19 @@
 #endif
 
 #define REINSTALL "install headrace again, or set HEADRACE_LIBEXEC to the folder that contains it"
+
+void hr_check_set(struct hr_check *c, enum hr_health health, const char *fix, const char *format,
+		  ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is one line above
+	vsnprintf(c->found, sizeof(c->found), format, args);
+	va_end(args);
+	snprintf(c->fix, sizeof(c->fix), "%s", fix != NULL ? fix : "");
+	c->health = health;
+}
 
 /* Reads the first line of a file, without the newline. Returns false on failure. */
 static bool read_line(const char *path, char *out, size_t bytes)

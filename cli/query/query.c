@@ -141,13 +141,6 @@ static void watcher_stop(struct watcher *w)
 
 /* ---- stores ---- */
 
-int hr_query_report_output(const struct hr_query_request *r, int err)
-{
-	hr_report("cannot write the answer to %s: %s",
-		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
-	return HR_ASK_FAILED;
-}
-
 /* Opens the output. Returns NULL after it has reported a failure. */
 static FILE *open_output(const struct hr_query_request *r, const struct hr_outfile *file,
 			 struct hr_progress *progress)

@@ -165,3 +165,10 @@ void hr_request_done(struct hr_query_request *r)
 	free(r->stores);
 	free(r->words);
 }
+
+int hr_query_report_output(const struct hr_query_request *r, int err)
+{
+	hr_report("cannot write the answer to %s: %s",
+		  r->output != NULL ? r->output : "standard output", strerrordesc_np(-err));
+	return HR_ASK_FAILED;
+}
