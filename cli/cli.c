@@ -148,10 +148,10 @@ bool hr_option_store(void *self, int id, const char *value)
 {
 	void *member;
 
-	if (id < HR_OPTION_MEMBERS)
+	if (id < HR_OPTION_TEXTS)
 		return false;
-	member = (char *)self + id % HR_OPTION_MEMBERS;
-	if (id >= 2 * HR_OPTION_MEMBERS)
+	member = (char *)self + id % HR_OPTION_TEXTS;
+	if (id >= HR_OPTION_FLAGS)
 		*(bool *)member = true;
 	else
 		*(const char **)member = value;

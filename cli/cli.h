@@ -88,20 +88,22 @@ enum { HR_OPTION_END = -1, HR_OPTION_BAD = -2, HR_OPTION_JSON = 'j', HR_OPTION_F
  * The id of an option that only sets a member of a struct: a text to its argument, or a bool to
  * true. hr_option_store does this. A member of another type is a division by 0.
  */
-#define HR_OPTION_MEMBERS (1 << 20)
+#define HR_OPTION_TEXTS (1 << 20) /* the first id of each kind */
+#define HR_OPTION_FLAGS (2 << 20)
 #define HR_OPTION_MEMBER(base, type, member, wanted)                                               \
 	((int)((base) + offsetof(type, member)) +                                                  \
 	 0 / __builtin_types_compatible_p(__typeof__(((type *)0)->member), wanted))
-#define HR_OPTION_TEXT(type, member) HR_OPTION_MEMBER(HR_OPTION_MEMBERS, type, member, const char *)
-#define HR_OPTION_FLAG(type, member) HR_OPTION_MEMBER(2 * HR_OPTION_MEMBERS, type, member, bool)
+#define HR_OPTION_TEXT(type, member) HR_OPTION_MEMBER(HR_OPTION_TEXTS, type, member, const char *)
+#define HR_OPTION_FLAG(type, member) HR_OPTION_MEMBER(HR_OPTION_FLAGS, type, member, bool)
 
 /* Sets the member of *self that the id names. Returns false for any other id. */
 bool hr_option_store(void *self, int id, const char *value);
 
 /*
  * Returns the next option's id; HR_OPTION_END at the first operand or after `--`; HR_OPTION_BAD
- * after reporting a mistake. SQL that begins with a comment (`-- `) is an operand. Accepts --name VALUE, --name=VALUE, -x VALUE and -xVALUE. For --format
- * and --json, returns HR_OPTION_FORMAT with a valid word as the value.
+ * after reporting a mistake. SQL that begins with a comment (`-- `) is an operand. Accepts
+ * --name VALUE, --name=VALUE, -x VALUE and -xVALUE. For --format and --json, returns
+ * HR_OPTION_FORMAT with a valid word as the value.
  */
 int hr_option_next(struct hr_options *o);
 bool hr_option_is_json(const char *format);

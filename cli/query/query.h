@@ -97,9 +97,9 @@ extern int (*hr_query_recover)(const char *store, char **ret_note);
 int hr_query_report_output(const struct hr_query_request *r, int err);
 
 /*
- * Without a question (query_start.c). On a terminal, prints suggested commands for this store. Otherwise, reports that the question is
- * missing. `store` NULL: a collector. `typed`: the text for the store in the commands; "": the
- * commands need none. Returns the exit status.
+ * Without a question (query_start.c). On a terminal, prints suggested commands for this store.
+ * Otherwise, reports that the question is missing. `store` NULL: a collector. `typed`: the text for
+ * the store in the commands; "": the commands need none. Returns the exit status.
  */
 int hr_query_start(const char *store, const char *typed);
 
