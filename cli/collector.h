@@ -28,7 +28,7 @@
 struct hr_collector_events {
 	/* The collector is welcome or, with `error`, closed. May be NULL. */
 	void (*changed)(void *self);
-	/* Takes over a message after the HelloAck. Returns 0 or -errno, which closes. May be NULL. */
+	/* Takes over a message after HelloAck. Returns 0 or -errno, which closes. May be NULL. */
 	int (*take)(void *self, Headrace__Wire *msg);
 };
 

@@ -97,7 +97,7 @@ struct hr_metrics *hr_metrics_serve(uv_loop_t *loop, const struct hr_metrics_con
 	return m;
 }
 
-/* ---- the text --------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 #define EXACT_MOST 9007199254740992.0 /* 2^53: a double represents all integers up to this number */
 

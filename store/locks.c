@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks.c - who writes a stream, the file that marks a store, and which collector holds the store */
+/* locks.c - who writes a stream, the file that marks a store, which collector holds the store */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -30,7 +30,8 @@ const struct hr_option hr_ls_option_table[] = {
 };
 
 /*
- * A row: a store and its last job, or a job that runs into a collector. Strings are malloc'ed, and contain unescaped names; NULL: unknown.
+ * A row: a store and its last job, or a job that runs into a collector. Strings are malloc'ed, and
+ * contain unescaped names; NULL: unknown.
  */
 struct ls_row {
 	char *store; /* path of the store, or addresses of collectors */

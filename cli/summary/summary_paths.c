@@ -303,7 +303,7 @@ static int paths_each(const struct hr_summary_paths *p, paths_visit *visit, void
 	return r;
 }
 
-/* ---- folders ------------------------------------------------------------------------------------ */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 #define HEAVY 5u /* a folder with more than 1/HEAVY of all I/O gets a row */
 

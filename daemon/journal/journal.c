@@ -350,7 +350,7 @@ static void check_half(struct hr_journal *j, unsigned i)
 	else
 		j->ends[i] = snapshot && unnamed < at ? unnamed : at;
 	j->damaged[i] |= at < half->head;
-	/* A head beyond the half is damage, too, because at < head. hr_journal_reserve adds to it. */
+	/* A head beyond the half is damage, too: at < head. hr_journal_reserve adds to the head. */
 	if (half->head > hr_journal_capacity(j))
 		half->head = hr_journal_capacity(j);
 }

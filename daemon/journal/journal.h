@@ -132,7 +132,7 @@ unsigned hr_journal_replay(struct hr_journal *j, uint64_t ret_gens[2]);
 /* Returns the entry at *offset, and advances *offset. NULL: the end, or an invalid entry. */
 const struct hr_entry *hr_journal_next(const struct hr_journal *j, uint64_t gen, uint64_t *offset);
 
-/* Returns whether replay cannot reach all committed bytes of the half. Call hr_journal_replay first. */
+/* Returns whether replay cannot reach all committed bytes of the half. Call after the replay. */
 bool hr_journal_damaged(const struct hr_journal *j, uint64_t gen);
 /* Returns whether the newest half has lost its header, so that its contents are unknown. */
 bool hr_journal_headless(const struct hr_journal *j);

@@ -36,13 +36,13 @@ void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now
 			Headrace__JobStatus *ret);
 
 /*
- * A private headraced answers get_status and get_live over `fd`, which the caller owns. False: it is
- * another request.
+ * A private headraced answers get_status and get_live over `fd`, which the caller owns. False: it
+ * is another request.
  */
 bool hr_private_answer(struct hr_job_status *s, struct hr_live_link *live,
 		       const Headrace__Control *m, int fd);
 
-/* ---- notices to the runs of a job about problems of the recording; each is reported once ------ */
+/* ---- notices to the runs of a job about problems of the recording; each is reported once ----- */
 
 struct hr_reported { /* the values that notices have reported */
 	int store_error;

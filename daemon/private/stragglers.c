@@ -36,7 +36,7 @@ size_t hr_stragglers(const char *socket, pid_t *pids, size_t max)
 	while (buf != NULL && proc != NULL && (entry = readdir(proc)) != NULL) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		/* The text is empty for a kernel thread, a zombie, and a process of another user. */
+		/* The text is empty for kernel threads, zombies, and processes of other users. */
 		snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 		if (pid <= 0 || pid == getpid() ||
 		    !has_variable(buf, hr_procfs_text(path, buf, ENVIRON_MAX), variable,

@@ -149,7 +149,7 @@ struct hr_row_kind {
 	int (*gather)(struct hr_rows *rows, uint64_t want);
 	/* Frees the rows, also after a failure. NULL: frees rows->data. */
 	void (*done)(struct hr_rows *rows);
-	/* If a unit is a stream: returns the process of a row, for columns of processes; 0: none. */
+	/* If a unit is a stream: the process of a row, for columns of processes; 0: none. */
 	uint64_t (*proc)(const struct hr_rows *rows, size_t row);
 	/*
 	 * Returns the ROW of tables.def (of several messages, the first one), which is valid until

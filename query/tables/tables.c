@@ -13,8 +13,8 @@
 #define MEMBER_TYPE(row, name) \
 	_Generic(((row *)NULL)->name, bool: HR_MEMBER_BOOL, int32_t: HR_MEMBER_INT32, \
 		 uint32_t: HR_MEMBER_UINT32, int64_t: HR_MEMBER_64, uint64_t: HR_MEMBER_64, \
-		 char *: HR_MEMBER_CHARS, const char *: HR_MEMBER_CHARS, ProtobufCBinaryData: HR_MEMBER_BYTES, \
-		 duckdb_string_t: HR_MEMBER_STRING)
+		 char *: HR_MEMBER_CHARS, const char *: HR_MEMBER_CHARS, \
+		 ProtobufCBinaryData: HR_MEMBER_BYTES, duckdb_string_t: HR_MEMBER_STRING)
 #define MEMBER(from, row, name) HR_FROM_##from, MEMBER_TYPE(row, name), offsetof(row, name), 0
 
 #define NO_MEMBER(from) HR_FROM_##from, 0, 0, 0

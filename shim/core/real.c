@@ -414,8 +414,8 @@ static const uint8_t jump[] = {
 
 /*
  * Replaces the beginning of a wrapper by a jump to `to`, which gets all arguments. Call it before
- * other threads exist. Changes nothing if the system forbids it. All functions begin at multiples of
- * 16 bytes, so the jump does not reach the next one.
+ * other threads exist. Changes nothing if the system forbids it. All functions begin at multiples
+ * of 16 bytes, so the jump does not reach the next one.
  */
 static void own_jump(void *wrapper, const void *to)
 {

@@ -37,7 +37,10 @@ void hr_gen_send_mounts(struct hr_gen_stream *s, const struct hr_gen_mount *moun
 void hr_gen_send_events(struct hr_gen_stream *s, const struct hr_event *events, size_t n,
 			const struct hr_task *tasks, size_t n_tasks);
 
-/* Adds an event of process `task` + 1 to the sums of its window, and sends those of the window before. */
+/*
+ * Adds an event of process `task` + 1 to the sums of its window, and sends those of the window
+ * before.
+ */
 void hr_gen_add(struct hr_gen_stream *s, const struct hr_event *e, uint32_t mount);
 void hr_gen_send_sums(struct hr_gen_stream *s); /* of the last window */
 

@@ -32,7 +32,7 @@ struct out {
 	struct actor *actors;
 	uint64_t *ends; /* of each actor's next operation; UINT64_MAX: it has ended */
 	size_t n_actors;
-	uint32_t *told; /* of each local rank: steps whose regions were sent */
+	uint32_t *sent; /* of each local rank: steps whose regions were sent */
 	uint32_t *id_of, *file_of, n_files, files_named;
 	struct hr_train_totals *totals;
 };
@@ -176,7 +176,7 @@ static void send_regions(struct out *o, uint64_t now)
 	for (uint32_t i = 0; i < o->plan->config.local; i++) {
 		uint32_t rank = o->first + i;
 
-		for (uint32_t *n = &o->told[i]; *n < all; ++*n) {
+		for (uint32_t *n = &o->sent[i]; *n < all; ++*n) {
 			uint32_t pass = *n / batches, batch = *n % batches;
 
 			if (hr_train_step_of(o->plan, rank, pass, batch)->optimized > now)
@@ -335,7 +335,7 @@ static void make_actors(struct out *o)
 	o->tasks = build_must(calloc(o->n_tasks, sizeof(*o->tasks)));
 	o->actors = build_must(calloc(room, sizeof(*o->actors)));
 	o->ends = build_must(calloc(room, sizeof(*o->ends)));
-	o->told = build_must(calloc(c->local, sizeof(*o->told)));
+	o->sent = build_must(calloc(c->local, sizeof(*o->sent)));
 	o->id_of = build_must(calloc(c->files + 1, sizeof(*o->id_of)));
 	o->file_of = build_must(calloc(c->files + 2, sizeof(*o->file_of)));
 	o->events = build_must(malloc(HR_BATCH_EVENTS * sizeof(*o->events)));
@@ -374,7 +374,7 @@ static void write_node(struct hr_train_plan *plan, uint32_t node, const char *st
 	free(o.tasks);
 	free(o.actors);
 	free(o.ends);
-	free(o.told);
+	free(o.sent);
 	free(o.id_of);
 	free(o.file_of);
 	free(o.events);

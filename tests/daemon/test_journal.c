@@ -158,7 +158,7 @@ static void a_journal_is_two_halves(void **state)
 	hr_journal_close(j);
 }
 
-/* Appends one entry that uses all but `spare` bytes of a half, then sets the half's head to `head`. */
+/* Appends an entry that uses all but `spare` bytes of a half, then sets the half's head. */
 static void head_beyond(uint64_t spare, uint64_t head)
 {
 	const uint64_t half_bytes = 1 << 16;

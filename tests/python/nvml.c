@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml.c - a stand-in for libnvidia-ml.so.1: the three functions of it that accelerator.c uses, by NVML's public ABI
+ * nvml.c - a stand-in for libnvidia-ml.so.1: the three functions of it that accelerator.c uses, by
+ * NVML's public ABI
  *
  * It has one sample for each tenth of a second, of one device. A call that NVML does not allow ends the program: before nvmlInit, of
  * a forked child, with another device.

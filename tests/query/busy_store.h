@@ -15,7 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes a folder; build_remove() takes it. `lie`: a batch says that it ended before its last event did. */
+/*
+ * Makes a folder; build_remove() takes it. `lie`: a batch states an end that is before the end of
+ * its last event.
+ */
 char *busy_store_make(uint64_t seed, bool lie);
 
 #endif

@@ -26,7 +26,7 @@ struct hr_stream_id help_id(const char *node);
 struct hr_writer *help_writer(const char *store, const char *node);
 #define HELP_SEGMENT "jobs/7/n1.0000000000000001-0/000001.seg"
 
-/* Each appends a frame to the writer, with the next seq, and returns what hr_writer_append() does. */
+/* Append a frame to the writer, with the next seq. Return what hr_writer_append() returns. */
 int help_append(struct hr_writer *w, Headrace__Frame *frame);
 
 int help_append_end(struct hr_writer *w);

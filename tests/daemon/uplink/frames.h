@@ -17,7 +17,8 @@ enum frame_kind { FRAME_EVENTS, FRAME_FILES, FRAME_ROLLUPS, FRAME_NAMES, FRAME_A
 struct hr_stream_id frame_stream(const char *job, uint64_t instance);
 
 /*
- * Makes room, appends the writer's next frame (about `bytes` long, incompressible), reports it to the spool. 0 or -ENOSPC.
+ * Makes room, appends the writer's next frame (about `bytes` long, incompressible), and reports it
+ * to the spool. Returns 0 or -ENOSPC.
  */
 int frame_append(struct hr_spool *s, struct hr_writer *w, enum frame_kind kind, size_t bytes);
 
