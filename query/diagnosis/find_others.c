@@ -84,7 +84,7 @@ static void find_slow_rank(struct hr_training_job *j)
 	struct hr_finding *f;
 
 	for (size_t i = j->first; i < j->end; i++) {
-		double slowed = hr_cycles_slowed(&d->cycles[i]) / 1e9;
+		double slowed = d->cycles[i].slowed / 1e9;
 
 		if (!hr__job_has(j, i))
 			continue;

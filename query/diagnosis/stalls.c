@@ -27,15 +27,6 @@ static bool is_sync(unsigned part)
 	return part == HR_PART_BACKWARD || part == HR_PART_COLLECTIVE;
 }
 
-double hr_cycles_slowed(const struct hr_cycles *c)
-{
-	double ns = 0;
-
-	for (size_t i = 0; i < c->n; i++)
-		ns += c->list[i].slowed;
-	return ns;
-}
-
 /*
  * Whether a part is a delay (stalls.h): every part outside steps, and all but computing in steps.
  */
@@ -283,8 +274,10 @@ static int sum_cycles(void *data, size_t i)
 	struct hr_cycles *cycles = &d->cycles[i];
 	size_t at = 0;
 
-	for (size_t k = 0; k < cycles->n; k++)
+	for (size_t k = 0; k < cycles->n; k++) {
 		cycles->stall += cycles->list[k].stall;
+		cycles->slowed += cycles->list[k].slowed;
+	}
 	for (size_t k = 0; k < life->n; k++)
 		add_caused(d, &life->blocks[k], cycle_at(cycles, &at, &life->blocks[k]),
 			   &d->caused[i]);

@@ -37,13 +37,10 @@ struct hr_cycle {
 struct hr_cycles {
 	struct hr_cycle *list;
 	size_t n, room;
-	double stall; /* the sum of `stall` over the list */
+	double stall, slowed; /* sums over the list */
 };
 
 /* Returns NULL if the step has no cycle. */
 struct hr_cycle *hr_cycle_of(const struct hr_cycles *c, uint64_t step);
-
-/* Returns the sum of `slowed` over all cycles. */
-double hr_cycles_slowed(const struct hr_cycles *c);
 
 #endif
