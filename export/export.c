@@ -85,7 +85,7 @@ static bool parse_seconds(const char *text, int64_t *ret_ns)
 
 	if (end == text || *end != '\0' || !(fabs(s) < 1e9))
 		return false;
-	*ret_ns = (int64_t)(s * 1e9);
+	*ret_ns = llround(s * 1e9);
 	return true;
 }
 

@@ -36,6 +36,15 @@ wait
 """
 
 
+# Which operations and which regions are in the time from begin_ns to end_ns: a region that only touches it is not.
+TOUCHES = "start_ns <= end_ns AND start_ns + dur_ns >= begin_ns"
+OVERLAPS = "if(dur_ns > 0, start_ns < end_ns AND start_ns + dur_ns > begin_ns, start_ns BETWEEN begin_ns AND end_ns)"
+
+
+def seconds(ns):
+    return f"{ns // 10**9}.{ns % 10**9:09}"
+
+
 def export(case, traced, to, *options):
     """The path of the file, and what headrace reported."""
     path = f"{traced.folder.fresh('export')}.{to}.gz"
@@ -179,20 +188,18 @@ class Recorded(harness.Case):
         self.check("scope = 'data'", "true", "--scope", "data")
 
     def test_step(self):
-        within = """EXISTS (SELECT 1 FROM (SELECT rank, min(start_ns) AS begin_ns, max(start_ns + dur_ns) AS end_ns FROM regions
-            WHERE kind = 'step' AND step BETWEEN 2 AND 4 GROUP BY rank) w
-            WHERE w.rank = {0}.rank AND {0}.start_ns <= w.end_ns AND {0}.start_ns + {0}.dur_ns >= w.begin_ns)"""
-        # A step that only touches them is not one of them.
-        length = " AND (r.kind <> 'step' OR r.step BETWEEN 2 AND 4)"
-        self.check(within.format("e"), within.format("r") + length, "--step", "2-4")
+        overlaps = """EXISTS (SELECT 1 FROM (SELECT rank, min(start_ns) AS begin_ns, max(start_ns + dur_ns) AS end_ns FROM regions
+            WHERE kind = 'step' AND step BETWEEN 2 AND 4 GROUP BY rank) w WHERE w.rank = {0}.rank AND {1})"""
+        self.check(overlaps.format("e", TOUCHES), overlaps.format("r", OVERLAPS), "--step", "2-4")
 
     def test_time(self):
-        row, = self.store.sql("""SELECT (quantile_disc(e.start_ns, 0.25) - min(j.start_ns)) // 1000000 AS from_ms,
-            (min(j.end_ns) - quantile_disc(e.start_ns, 0.75)) // 1000000 AS left_ms FROM events e, jobs j""")
-        begin, left = int(row["from_ms"]), int(row["left_ms"])
-        within = f"""start_ns + dur_ns >= (SELECT j.start_ns FROM jobs j) + {begin} * 1000000
-            AND start_ns <= (SELECT j.end_ns FROM jobs j) - {left} * 1000000"""
-        self.check(within, within, "--from", f"{begin / 1000}", "--to-time", f"-{left / 1000}")
+        """From the end of a region to the begin of another: both regions are left out."""
+        begin_ns, end_ns = (int(self.traced.value(sql)) for sql in (
+            "SELECT quantile_disc(start_ns + dur_ns, 0.25) FROM regions", "SELECT quantile_disc(start_ns, 0.75) FROM regions"))
+        job, = self.store.sql("SELECT start_ns, end_ns FROM jobs")
+        within = f"(SELECT {begin_ns} AS begin_ns, {end_ns} AS end_ns)"
+        self.check(f"EXISTS (SELECT 1 FROM {within} WHERE {TOUCHES})", f"EXISTS (SELECT 1 FROM {within} WHERE {OVERLAPS})",
+                   "--from", seconds(begin_ns - int(job["start_ns"])), "--to-time", f"-{seconds(int(job['end_ns']) - end_ns)}")
 
     def test_by_rank(self):
         folder = self.folder.fresh("ranks")
