@@ -90,11 +90,13 @@ class Restarts(Service):
         self.end("530", "--linger", "300s")
         self.assert_recorded("530", done)
 
-    def failing(self, job):
-        """A job whose process was killed more often than it is started again at once."""
+    def failing(self, job, stored=False):
+        """A job whose process was killed more often than it is started again at once; `stored`: after it had stored all."""
         self.manage("--level", "trace")
         self.begin(job)
         done = self.generated(self.generate(job))
+        if stored:
+            self.wait_for("all to be stored", lambda: self.recorded(job)[0] == {k: done[k] for k in harness.TOTALS})
         while self.job(job)["state"] != "failing":
             for _ in range(10):  # in a short time, as which headraced counts them
                 for pid in self.manager.workers():
@@ -113,8 +115,8 @@ class Restarts(Service):
         self.assert_recorded("540", [done, late])
 
     def test_not_recorded_to_its_end(self):
-        """The epilog hears why; what was recorded before is there."""
-        done = self.failing("550")
+        """The epilog hears why; what was stored before is there."""
+        done = self.failing("550", stored=True)
         os.rename(f"{self.manager.spool}/jobs", f"{self.dir}/away")
         with open(f"{self.manager.spool}/jobs", "w", encoding="ascii"):
             pass
