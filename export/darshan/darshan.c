@@ -282,6 +282,24 @@ static void report_missing(const struct hr__darshan *d)
 		     has);
 }
 
+/* Writes the segments to a temporary file, with one or two more passes over the events. */
+static int collect_segments(struct hr__darshan *d)
+{
+	int r = 0;
+
+	if (d->dxt.total > d->dxt.limit) {
+		hr__darshan_dxt_cut(d);
+		d->pass = HR__DARSHAN_CUT;
+		d->x->total += d->x->done; /* one pass more */
+		r = hr__darshan_events(d);
+	}
+	if (r < 0 || d->dxt.total == 0)
+		return r;
+	r = hr__darshan_dxt_place(d);
+	d->pass = HR__DARSHAN_PLACE;
+	return r < 0 ? r : hr__darshan_events(d);
+}
+
 static int job_export(struct hr__darshan *d, int fd)
 {
 	int r = count_ranks(d);
@@ -300,7 +318,7 @@ static int job_export(struct hr__darshan *d, int fd)
 	if (r == 0)
 		hr__darshan_complete(d);
 	if (r == 0)
-		r = hr__darshan_dxt_collect(d);
+		r = collect_segments(d);
 	if (r == 0)
 		r = log_write(d, fd);
 	if (r == 0)

@@ -55,8 +55,7 @@ int hr__darshan_segment_add(struct hr__darshan *d, struct hr__darshan_posix *rec
 	return 0;
 }
 
-/* Leaves out the segments that start after the time until which there are at most dxt->limit. */
-static void segments_cut(struct hr__darshan *d)
+void hr__darshan_dxt_cut(struct hr__darshan *d)
 {
 	struct hr__darshan_dxt *dxt = &d->dxt;
 	uint64_t sum = 0;
@@ -109,24 +108,13 @@ static void segments_place(struct hr__darshan *d)
 	}
 }
 
-int hr__darshan_dxt_collect(struct hr__darshan *d)
+int hr__darshan_dxt_place(struct hr__darshan *d)
 {
-	struct hr__darshan_dxt *dxt = &d->dxt;
-	int r = 0;
+	int r = segments_map(d);
 
-	if (dxt->total > dxt->limit) {
-		segments_cut(d);
-		d->pass = HR__DARSHAN_CUT;
-		d->x->total += d->x->done; /* one pass more */
-		r = hr__darshan_events(d);
-	}
-	if (r == 0 && dxt->total > 0)
-		r = segments_map(d);
-	if (r < 0 || dxt->total == 0)
-		return r;
-	segments_place(d);
-	d->pass = HR__DARSHAN_PLACE;
-	return hr__darshan_events(d);
+	if (r == 0)
+		segments_place(d);
+	return r;
 }
 
 int hr__darshan_dxt_write(struct hr__darshan *d, const struct hr__darshan_use *u)

@@ -257,8 +257,13 @@ int hr__darshan_totals(struct hr__darshan *d);
 /* Adds the bytes of operations without events to the heat map. */
 int hr__darshan_rollups(struct hr__darshan *d);
 
-/* Writes the segments to a temporary file, with one or two more passes over the events. */
-int hr__darshan_dxt_collect(struct hr__darshan *d);
+/*
+ * Leaves out the segments that start after the time until which there are at most dxt.limit. The
+ * next pass counts the others.
+ */
+void hr__darshan_dxt_cut(struct hr__darshan *d);
+/* Makes the temporary file, and gives each record its place in it. 0 or -errno. */
+int hr__darshan_dxt_place(struct hr__darshan *d);
 
 /* Completes the records of all (file, rank). */
 void hr__darshan_complete(struct hr__darshan *d);

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fnv.h"
-
 #define DEFAULT_MAX_BYTES (UINT64_C(200) * 1000 * 1000)
 #define PATH_BYTES	  150u /* typical bytes of a path */
 #define PROCESS_BYTES	  200u /* of the tracks of a process and its threads */
@@ -20,7 +18,7 @@
 #define BINS_MOST	  2000u
 #define BINS_LEAST	  50u
 
-/* ---- names and arguments ---- */
+/* ---- arguments ---- */
 
 static void add_arg(struct hr_arguments *a, enum hr_arg name, int type, int64_t value)
 {
@@ -32,14 +30,6 @@ static void add_text_arg(struct hr_arguments *a, enum hr_arg name, const Protobu
 	if (text != NULL)
 		a->list[a->n++] = (struct hr_argument){
 		    .name = name, .type = HR_ARG_TEXT, .text = {text->data, text->len}};
-}
-
-static void intern(struct hr_trace *t, bool *done, enum hr_interned kind, uint64_t number,
-		   const struct hr_bytes *text)
-{
-	if (!*done && t->out->intern != NULL)
-		t->out->intern(t->out, kind, number, text);
-	*done = true;
 }
 
 /* Adds a path, which is interned with its first use. */
@@ -60,42 +50,8 @@ static void add_path_arg(struct hr_trace *t, const struct hr_stream *s, enum hr_
 				  .text = {info.path, info.path_bytes}};
 	t->event.n++;
 	done = t->path_named[number / 64] & bit;
-	intern(t, &done, HR_INTERNED_STRING, (uint64_t)a->value, &a->text);
+	hr_trace_intern(t, &done, HR_INTERNED_STRING, (uint64_t)a->value, &a->text);
 	t->path_named[number / 64] |= bit;
-}
-
-void hr_trace_category(struct hr_trace *t, struct hr_slice *s, unsigned number, const char *text)
-{
-	s->category = number + 1;
-	s->category_text = (struct hr_bytes){text, strlen(text)};
-	intern(t, &t->category_named[number], HR_INTERNED_CATEGORY, s->category, &s->category_text);
-}
-
-/* Names of operations have the numbers 1 to HR_OP_MAX, other names the numbers above. */
-void hr_trace_name(struct hr_trace *t, struct hr_slice *s, const void *text, size_t bytes)
-{
-	uint64_t hash = hr_fnv(HR_FNV_BASIS, text, bytes);
-	uint32_t i = hr_map64_get(&t->names, hash);
-	bool done = i != HR_MAP64_NONE;
-
-	if (!done) {
-		i = t->names.used;
-		if (hr_map64_set(&t->names, hash, i) < 0)
-			return;
-	}
-	s->name = HR_OP_MAX + 1 + (uint64_t)i;
-	s->name_text = (struct hr_bytes){text, bytes};
-	intern(t, &done, HR_INTERNED_NAME, s->name, &s->name_text);
-}
-
-static void op_name(struct hr_trace *t, struct hr_slice *s, uint16_t op,
-		    const struct hr_op_info *info)
-{
-	const char *name = info->name != NULL ? info->name : "unknown";
-
-	s->name = op % HR_OP_MAX + 1u;
-	s->name_text = (struct hr_bytes){name, strlen(name)};
-	intern(t, &t->op_named[op % HR_OP_MAX], HR_INTERNED_NAME, s->name, &s->name_text);
 }
 
 /* ---- regions ---- */
@@ -228,7 +184,7 @@ static int trace_event(struct hr_trace *t, const struct hr_walk_stream *ws,
 		return 0;
 	set_event_args(t, ws->s, c, i, bytes);
 	hr_trace_category(t, &slice, info->class % HR_TRACE_CATEGORIES, hr_class_name(info->class));
-	op_name(t, &slice, c->op[i], info);
+	hr_trace_op_name(t, &slice, c->op[i], info);
 	slice.args = t->event.list;
 	slice.n_args = t->event.n;
 	return hr_tracks_add(t->tracks, &e, &slice);

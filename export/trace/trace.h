@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.h - one trace, for trace.c (slices) and trace_counters.c (counters, losses, notes) */
+/* trace.h - one trace, for trace.c (slices), trace_counters.c (all else) and trace_names.c */
 #ifndef HEADRACE_EXPORT_TRACE_H
 #define HEADRACE_EXPORT_TRACE_H
 
@@ -35,7 +35,12 @@ struct hr_trace {
 	struct hr_arguments region;
 };
 
+/* Writes the number of a text, unless *done, and sets *done. */
+void hr_trace_intern(struct hr_trace *t, bool *done, enum hr_interned kind, uint64_t number,
+		     const struct hr_bytes *text);
 /* Set a name or category of a slice, and intern the text if it is new. */
+void hr_trace_op_name(struct hr_trace *t, struct hr_slice *s, uint16_t op,
+		      const struct hr_op_info *info);
 void hr_trace_name(struct hr_trace *t, struct hr_slice *s, const void *text, size_t bytes);
 void hr_trace_category(struct hr_trace *t, struct hr_slice *s, unsigned number, const char *text);
 

@@ -118,6 +118,8 @@ bool hr__text_is(const duckdb_string_t *text, const char *bytes, size_t n);
 struct hr_job_streams {
 	size_t first, end;
 };
+/* Sets jobs and n_jobs, and makes the list `saves`. -ENOMEM. */
+int hr__jobs_number(struct hr_diagnosis *d);
 struct hr_job_streams hr__job_streams(const struct hr_diagnosis *d, uint32_t stream);
 
 /*

@@ -2,7 +2,6 @@
 /*
  * Findings about waits for batches, except those of find_places.c, find_reads.c and find_uneven.c.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "query/diagnosis/findings_internal.h"
@@ -17,10 +16,7 @@
  */
 #define LONG_HANDOVER 5e-3
 #define HANDOVER_HIGH 1.2
-/* No change of the loaders saves more than this multiple of all waits; the reason is HR_REST's. */
-#define MOST_GAIN 1.05
-/* Replays try remedies with these multiples of the cores, workers or prefetch_factor. */
-#define MORE	      2
+/* Replays try this multiple of the prefetch_factor. */
 #define PREFETCH_MORE 4
 /* A job that uses a smaller share of its cores, and whose workers lack cores, is disturbed. */
 #define USED_SHARE 0.7
@@ -45,139 +41,6 @@
 #define SEVERAL_LOOPS 1.5
 /* A gain that begins at less than this share of the wall time begins at 0. */
 #define NO_GAIN 0.01
-
-static struct hr_job_waits waits_of(const struct hr_training_job *j)
-{
-	const double *p = j->part[HR_PHASE_TRAIN];
-	struct hr_job_waits w = {.read = p[HR_PART_WAIT_READ],
-				 .metadata = p[HR_PART_WAIT_METADATA],
-				 .other_io = p[HR_PART_WAIT_WRITE] + p[HR_PART_WAIT_RUNTIME],
-				 .cpu = p[HR_PART_WAIT_CPU],
-				 .core = p[HR_PART_WAIT_CORE],
-				 .fault = p[HR_PART_WAIT_FAULT],
-				 .sleep = p[HR_PART_WAIT_SLEEP],
-				 .network = p[HR_PART_WAIT_NETWORK],
-				 .lock = p[HR_PART_WAIT_LOCK],
-				 .asleep = j->counters ? 0 : p[HR_PART_WAIT_ASLEEP]};
-
-	for (unsigned part = 0; part < HR_PART_END; part++)
-		w.all += hr_part_waits(part) && part != HR_PART_WAIT_HIDDEN ? p[part] : 0;
-	return w;
-}
-
-double hr__most_gain(const struct hr_training_job *j)
-{
-	return MOST_GAIN * waits_of(j).all;
-}
-
-bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting)
-{
-	struct hr_replayed replay;
-	int r = hr__job_replay(j, setting, true, &replay);
-
-	if (r < 0)
-		j->error = r;
-	if (r < 0 || replay.refusal != HR_REPLAY_OK)
-		return false;
-	f->gain_low = fmax(0, replay.recorded - replay.high);
-	f->gain_high = fmax(0, replay.recorded - replay.low);
-	if (setting->cores == HR_SETTING_SAME.cores && !setting->persistent)
-		f->gain_high = fmin(f->gain_high, hr__most_gain(j));
-	f->gain_low = fmin(f->gain_low, f->gain_high);
-	return true;
-}
-
-static double usual_share(struct hr_training_job *j, enum hr_usual usual)
-{
-	struct hr_setting setting = HR_SETTING_SAME;
-	struct hr_replayed replay;
-	int r;
-
-	if (j->usual[usual].known)
-		return j->usual[usual].share;
-	if (usual == HR_USUAL_WORKERS)
-		setting.workers = MORE * (j->workers > 0 ? j->workers : 1);
-	else if (usual == HR_USUAL_CORES)
-		setting.cores = MORE * j->cores;
-	else
-		setting.io = (struct hr_multiple){HR_FASTER, HR_FASTER};
-	r = hr__job_replay(j, &setting, true, &replay);
-	if (r < 0)
-		j->error = r;
-	j->usual[usual].known = true;
-	j->usual[usual].share =
-	    r < 0 || replay.refusal != HR_REPLAY_OK || replay.doubt != HR_REPLAY_OK
-		? INFINITY
-		: (replay.recorded - replay.predicted) / j->wall;
-	return j->usual[usual].share;
-}
-
-double hr__workers_save(struct hr_training_job *j)
-{
-	return usual_share(j, HR_USUAL_WORKERS) * j->wall;
-}
-
-void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
-	       const char *reason)
-{
-	for (unsigned usual = 0; usual < HR_USUAL_END; usual++)
-		if ((remedies >> usual & 1) && usual_share(j, usual) > HR_WORTH_SHARE)
-			return;
-	f->avoid = reason;
-}
-
-/* Returns the next number in 1, 2, 3, 4, 6, 8, 12, 16, 24... */
-static uint32_t more_workers(uint32_t w)
-{
-	if (w < 4)
-		return w + 1;
-	return (w & (w - 1)) == 0 ? w * 3 / 2 : w * 4 / 3;
-}
-
-/* Tries increasing numbers of workers up to `most`. A larger number must be better (HR_BETTER). */
-static uint32_t best_workers(struct hr_training_job *j, uint32_t most)
-{
-	double best = INFINITY;
-	uint32_t workers = j->workers;
-
-	for (uint32_t w = j->workers > 0 ? j->workers : 1; w <= most && j->error == 0;
-	     w = more_workers(w)) {
-		struct hr_setting setting = HR_SETTING_SAME;
-		struct hr_replayed replay;
-
-		setting.workers = w;
-		if (hr__job_replay(j, &setting, false, &replay) < 0) {
-			j->error = -ENOMEM;
-			break;
-		}
-		if (replay.refusal != HR_REPLAY_OK)
-			break;
-		best = fmin(best, replay.recorded);
-		if (replay.predicted < (1 - HR_BETTER) * best) {
-			best = replay.predicted;
-			workers = w;
-		}
-	}
-	return workers;
-}
-
-void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t most)
-{
-	uint32_t workers = j->other_kind ? j->workers : best_workers(j, most);
-	struct hr_setting setting = HR_SETTING_SAME;
-
-	if (workers == j->workers)
-		return;
-	setting.workers = workers;
-	if (hr__predict(j, f, &setting) && f->gain_high > 0)
-		f->action = hr__finding_text(j, "set num_workers=%u of the DataLoader (now %u)",
-					     workers, j->workers);
-}
-
-uint32_t hr__whole_cores(const struct hr_training_job *j)
-{
-	return j->cores >= 1 ? (uint32_t)j->cores : 1;
-}
 
 /* Whether other programs seem to keep the cores busy: workers lack cores, but the job uses few. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
@@ -204,7 +67,7 @@ static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 	struct hr_setting setting = HR_SETTING_SAME;
 	double low;
 
-	setting.cores = MORE * j->cores;
+	setting.cores = HR_MORE * j->cores;
 	if (!hr__predict(j, f, &setting) || j->workers + 1 <= setting.cores)
 		return;
 	low = f->gain_low;
@@ -225,8 +88,8 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		f->action = hr__finding_text(
 		    j,
 		    "request %u cores%s (now %g), or make the transforms of the data set cheaper",
-		    j->workers + 1 > MORE * hr__whole_cores(j) ? j->workers + 1
-							       : MORE * hr__whole_cores(j),
+		    j->workers + 1 > HR_MORE * hr__whole_cores(j) ? j->workers + 1
+								  : HR_MORE * hr__whole_cores(j),
 		    j->lives > 1 ? " for each rank" : "", j->cores);
 	predict_cores(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
@@ -567,7 +430,7 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
-	struct hr_job_waits w = waits_of(j);
+	struct hr_job_waits w = hr__job_waits(j);
 	size_t before = j->to->n;
 
 	hr__find_places(j, &w, files);

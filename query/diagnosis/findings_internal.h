@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* findings_internal.h - shared by findings.c, the find_*.c files and job_replay.c */
+/* findings_internal.h - shared by the files that make findings */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_FINDINGS_INTERNAL_H
 #define HEADRACE_QUERY_DIAGNOSIS_FINDINGS_INTERNAL_H
 
@@ -37,6 +37,8 @@
  * share of its time.
  */
 #define HR_FASTER 0.1
+/* Replays try this multiple of the cores or workers. */
+#define HR_MORE 2
 /* Workers that do not compute can be more than the cores: at most this many for each. Chosen. */
 #define HR_WORKERS_PER_CORE 4
 
@@ -128,8 +130,19 @@ static inline double hr__worth(const struct hr_training_job *j)
 	return HR_WORTH_SHARE * j->wall;
 }
 
+/* ---- training_job.c ---- */
+
+/*
+ * Computes the means over all training processes of the job to which d->lives.list[life] belongs.
+ * -ENOMEM, -EINTR.
+ */
+int hr__job_make(struct hr_training_job *j, const struct hr_diagnosis *d, size_t life);
 /* Returns the time of a part in all phases except validation. */
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
+/* Returns the waits of the training loops, before any finding. */
+struct hr_job_waits hr__job_waits(const struct hr_training_job *j);
+
+/* ---- job_replay.c ---- */
 
 /*
  * Replays all ranks of the job, or some of them if there are many, and returns means. If ranks
@@ -140,16 +153,20 @@ int hr__job_replay(struct hr_training_job *j, const struct hr_setting *setting, 
 		   struct hr_replayed *ret);
 void hr__job_replay_done(struct hr_training_job *j);
 
-/*
- * Adds a finding with the gain and action of causes.def. Returns NULL if the loss is too small for
- * a finding, or (j->error) if memory is short.
- */
+/* ---- finding.c ---- */
+
+/* Adds a finding with the gain and action of causes.def. NULL (j->error): memory is short. */
+struct hr_finding *hr__finding_new(struct hr_training_job *j, enum hr_finding_cause cause,
+				   double lost);
+/* The same, if the loss is large enough for a finding; otherwise NULL. */
 struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
 				   double lost);
 
 /* Sets the rank of a finding to that of the training process with this index in d->lives.list. */
 void hr__finding_rank(struct hr_training_job *j, struct hr_finding *f, size_t life);
 
+/* Sets what follows from the other members: rank, place, meaning, gain_note. */
+void hr__finding_describe(struct hr_training_job *j, struct hr_finding *f);
 /* Formats a text in the query's pool. Returns NULL and sets j->error if memory is short. */
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
@@ -168,8 +185,8 @@ static inline struct hr_human hr__number(double n)
 	"to find the line, run it again, and use `py-spy dump --pid PID` meanwhile "               \
 	"(`headrace top --by process` lists the PIDs)"
 
-struct hr_job_files;
-void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
+/* ---- gains.c ---- */
+
 /* Sets the gain of a finding to the one that a replay predicts. False: there is no prediction. */
 bool hr__predict(struct hr_training_job *j, struct hr_finding *f, const struct hr_setting *setting);
 /*
@@ -242,7 +259,11 @@ struct hr_passes {
 };
 void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
-/* ---- causes that find_waits.c does not find itself ---- */
+/* ---- causes ---- */
+
+void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
+void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
+/* The next three are parts of hr__find_waits(). */
 
 /* find_places.c: finds a slow file, mount or first pass. Call it before hr__find_uneven. */
 void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
@@ -252,6 +273,5 @@ void hr__find_uneven(struct hr_training_job *j, struct hr_job_waits *w);
 /* find_reads.c: makes a finding of all other waits for I/O of workers. */
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files);
-void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
 
 #endif

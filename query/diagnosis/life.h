@@ -160,6 +160,15 @@ struct hr_train_life {
 	size_t n_added, added_room;
 };
 
+/* Whether the training thread waits for a batch in this block, and the wait costs time. */
+static inline bool hr_block_costs(const struct hr_block *b)
+{
+	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
+}
+
+/* Returns the wait that contains a block; NULL: none, or it began within another wait. */
+const struct hr_wait *hr_block_wait(const struct hr_train_life *life, const struct hr_block *b);
+
 /* Returns the loader of the loop that contains a block; UINT64_MAX: no loop, or unknown. */
 static inline uint64_t hr_block_loader(const struct hr_train_life *life, const struct hr_block *b)
 {

@@ -188,3 +188,11 @@ int hr__wait_add(struct hr_life_reader *r, const struct hr_mark *wait)
 						      : HR_BLOCK_UNKNOWN,
 				 rest.from, wait->to, own);
 }
+
+const struct hr_wait *hr_block_wait(const struct hr_train_life *life, const struct hr_block *b)
+{
+	const struct hr_loop *l = b->loop != HR_NO_LOOP ? &life->loops[b->loop] : NULL;
+	size_t n = l != NULL ? hr_array_search(i, l->n, l->waits[i].from <= b->from) : 0;
+
+	return n > 0 && b->from < l->waits[n - 1].to ? &l->waits[n - 1] : NULL;
+}

@@ -1,73 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table `waits`: what each wait for a batch was spent on, and which worker it waited for. Also
- * the longest wait of each training process.
- */
+/* The table `waits`: what each wait for a batch was spent on, and which worker it waited for. */
 #include <errno.h>
-#include <stdlib.h>
 
-#include "common/array.h"
-#include "query/tables/each.h"
 #include "query/diagnosis/parts_internal.h"
 #include "query/tables/rows.h"
-
-static bool costs(const struct hr_block *b)
-{
-	return b->kind >= HR_BLOCK_FETCH && b->kind <= HR_BLOCK_UNKNOWN;
-}
-
-/* Returns the wait that contains the block; NULL: its wait began within another wait. */
-static const struct hr_wait *wait_of(const struct hr_train_life *life, const struct hr_block *b)
-{
-	const struct hr_loop *l = b->loop != HR_NO_LOOP ? &life->loops[b->loop] : NULL;
-	size_t n = l != NULL ? hr_array_search(i, l->n, l->waits[i].from <= b->from) : 0;
-
-	return n > 0 && b->from < l->waits[n - 1].to ? &l->waits[n - 1] : NULL;
-}
-
-/* ---- the longest wait ---- */
-
-static int find_longest(void *data, size_t i)
-{
-	struct hr_diagnosis *d = data;
-	const struct hr_train_life *life = &d->lives.list[i];
-	struct hr_longest_wait *longest = &d->longest[i];
-
-	for (size_t k = 0; k < life->n; k++) {
-		const struct hr_block *b = &life->blocks[k];
-		const struct hr_wait *whole = costs(b) ? wait_of(life, b) : NULL;
-		struct hr_longest_wait wait = {whole != NULL ? whole->from : b->from,
-					       whole != NULL ? whole->to : b->to};
-
-		if (costs(b) && hr_longest_ns(&wait) > hr_longest_ns(longest))
-			*longest = wait;
-	}
-	return 0;
-}
-
-int hr__longest_waits_find(struct hr_diagnosis *d)
-{
-	d->longest = calloc(d->lives.n + 1, sizeof(*d->longest));
-	if (d->longest == NULL)
-		return -ENOMEM;
-	return hr_each(d->q->threads, d->lives.n, find_longest, d);
-}
-
-const struct hr_train_life *hr__longest_waiter(const struct hr_diagnosis *d, uint32_t job)
-{
-	const struct hr_longest_wait *most = NULL;
-
-	for (size_t i = 0; i < d->lives.n; i++) {
-		const struct hr_longest_wait *l = &d->longest[i];
-		int64_t more = hr_longest_ns(l) - (most != NULL ? hr_longest_ns(most) : 0);
-
-		if (d->jobs[d->lives.list[i].stream] != job)
-			continue;
-		if (more > 0 || (more == 0 && most != NULL && l->from < most->from))
-			most = l;
-	}
-	return most != NULL ? &d->lives.list[most - d->longest] : NULL;
-}
 
 /* ---- rows ---- */
 
@@ -106,7 +42,7 @@ static void find_maker(const struct hr_diagnosis *d, struct wait_row *row)
 static int add_piece(const struct hr_diagnosis *d, const struct hr_train_life *life,
 		     const struct hr_block *b, struct hr_rows *to)
 {
-	const struct hr_wait *wait = wait_of(life, b);
+	const struct hr_wait *wait = hr_block_wait(life, b);
 	struct wait_row row = {.life = life,
 			       .piece = b,
 			       .from = wait != NULL ? wait->from : b->from,
@@ -141,7 +77,7 @@ static int add_pieces(const struct hr_diagnosis *d, const struct hr_train_life *
 	for (size_t k = 0; r == 0 && k < life->n; k++) {
 		const struct hr_block *b = &life->blocks[k];
 
-		if ((costs(b) || b->kind == HR_BLOCK_HIDDEN) && b->from >= within->from &&
+		if ((hr_block_costs(b) || b->kind == HR_BLOCK_HIDDEN) && b->from >= within->from &&
 		    b->to <= within->to)
 			r = add_piece(d, life, b, to);
 	}

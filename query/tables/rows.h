@@ -9,6 +9,7 @@
 #ifndef HEADRACE_QUERY_TABLES_ROWS_H
 #define HEADRACE_QUERY_TABLES_ROWS_H
 
+#include "query/tables/frames.h"
 #include "query/tables/internal.h"
 
 #define HR_ROW_PARAMETERS 12u
@@ -178,15 +179,6 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
 
 /* Adds a row, all zero, to the array rows->data of rows of `bytes` bytes. NULL: no memory. */
 void *hr_rows_add(struct hr_rows *rows, size_t bytes);
-
-struct hr_frames {
-	Headrace__Frame **list;
-	size_t n;
-	struct hr_arena arena; /* memory of the frames */
-};
-int hr_frames_read(struct hr_query *q, const struct hr_qstream *st, int body_case,
-		   struct hr_frames *ret);
-void hr_frames_free(struct hr_frames *f);
 
 /* Reads the frames with regions. Damaged frames are left out, and count for the notes. */
 int hr_regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One finding: its cause (causes.def), its texts, its place, and the rank that it is about. */
+#include "query/diagnosis/findings_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/array.h"
+
+/* A smaller loss is no finding. Chosen, not measured: the spread of short jobs. */
+#define LEAST_SECONDS 0.1
+/*
+ * A rank is named if it caused at least this share of a loss, and this many times as much as the
+ * mean of the others. Chosen, not measured: half, so that no second rank can be named.
+ */
+#define RANK_SHARE  0.5
+#define RANK_FACTOR 4
+/*
+ * A gain of more than this share of the loss comes from other waits, and of more than the second
+ * one from the rest (HR_REST).
+ */
+#define NOTE_WAITS (HR_REST + 0.02)
+#define NOTE_REST  1.01
+
+enum { WAIT = 1, ITEM = 2, LOOP = 4, NOTED = 8 }; /* flags of causes.def */
+
+static const struct {
+	const char *name;
+	/* Bits 1 << enum hr_part: the parts whose time this cause explains; 0: unknown. */
+	uint64_t parts;
+	unsigned flags;
+	double low, high;
+	const char *meaning, *note, *action;
+} causes[] = {
+#define P(part)		    (UINT64_C(1) << HR_PART_##part)
+#define HR_FOUND(NAME, ...) {__VA_ARGS__},
+#include "query/diagnosis/causes.def"
+#undef HR_FOUND
+#undef P
+};
+
+const char *hr_finding_name(enum hr_finding_cause cause)
+{
+	return causes[cause].name;
+}
+
+bool hr_finding_is_wait(enum hr_finding_cause cause)
+{
+	return causes[cause].flags & WAIT;
+}
+
+struct hr_finding *hr__finding_new(struct hr_training_job *j, enum hr_finding_cause cause,
+				   double lost)
+{
+	struct hr_finding *f;
+
+	if (!hr_array_reserve(j->to->list, j->to->n, j->to->room)) {
+		j->error = -ENOMEM;
+		return NULL;
+	}
+	f = &j->to->list[j->to->n++];
+	*f = (struct hr_finding){.st = &j->d->q->streams[j->stream],
+				 .cause = cause,
+				 .lost = lost,
+				 .wall = j->wall,
+				 .gain_low = causes[cause].low * lost,
+				 .gain_high = causes[cause].high * lost,
+				 .action = causes[cause].action,
+				 .rank = -1,
+				 .worker = -1};
+	return f;
+}
+
+struct hr_finding *hr__finding_add(struct hr_training_job *j, enum hr_finding_cause cause,
+				   double lost)
+{
+	return lost < LEAST_SECONDS || lost < hr__worth(j) ? NULL : hr__finding_new(j, cause, lost);
+}
+
+const char *hr__finding_text(struct hr_training_job *j, const char *format, ...)
+{
+	va_list args;
+	char *text = NULL, *copy;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	copy = n >= 0 ? hr_pool_get(&j->d->q->pool, (size_t)n + 1) : NULL;
+	if (copy != NULL)
+		memcpy(copy, text, (size_t)n + 1);
+	else
+		j->error = -ENOMEM;
+	if (n >= 0)
+		free(text);
+	return copy;
+}
+
+/* ---- one rank of several ---- */
+
+/* Returns the time of a cause in a training process, and in ranks that waited for this process. */
+static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cause, size_t life)
+{
+	double ns = 0;
+
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		for (unsigned part = 0; part < HR_PART_END; part++)
+			if (causes[cause].parts >> part & 1 && phase != HR_PHASE_VALIDATION)
+				ns += (double)(j->d->sums[life].ns[phase][part] +
+					       j->d->caused[life].ns[phase][part]);
+	return ns;
+}
+
+void hr__finding_rank(struct hr_training_job *j, struct hr_finding *f, size_t life)
+{
+	const struct hr_train_life *l = &j->d->lives.list[life];
+
+	f->rank = l->rank;
+	f->whose =
+	    hr__finding_text(j, "rank %d on %s", l->rank, j->d->q->streams[l->stream].s->node);
+}
+
+/* Names the rank that caused most of a loss. */
+static void find_rank(struct hr_training_job *j, struct hr_finding *f)
+{
+	double loss = 0, all = 0;
+	size_t most = j->first;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		double ns = hr__job_has(j, i) ? loss_of(j, f->cause, i) : 0;
+
+		all += ns;
+		if (ns <= loss)
+			continue;
+		loss = ns;
+		most = i;
+	}
+	if (loss > 0 && j->d->lives.list[most].rank >= 0 && loss >= RANK_SHARE * all &&
+	    RANK_FACTOR * (all - loss) <= loss * (double)(j->lives - 1))
+		hr__finding_rank(j, f, most);
+}
+
+/* ---- the text ---- */
+
+/* Returns the text of a cause, with the words for those who make the batches: {workers|threads}. */
+static const char *meaning_of(struct hr_training_job *j, enum hr_finding_cause cause)
+{
+	bool workers = j->workers > 0 || (j->other_kind && !j->own);
+	const char *text = causes[cause].meaning, *from = strchr(text, '{'), *to, *other;
+
+	if (from == NULL)
+		return text;
+	to = strchr(from, '}');
+	other = strchr(from, '|') + 1;
+	return hr__finding_text(j, "%.*s%.*s%s", (int)(from - text), text,
+				(int)(workers ? other - 1 - (from + 1) : to - other),
+				workers ? from + 1 : other, to + 1);
+}
+
+/* ---- the place ---- */
+
+/* Returns which code to look at, for a cause that names no file; NULL: unknown. */
+static const char *code_of(const struct hr_training_job *j, enum hr_finding_cause cause)
+{
+	if (causes[cause].flags & LOOP)
+		return "the training loop";
+	if (!(causes[cause].flags & ITEM))
+		return NULL;
+	if (j->own)
+		return "the code in the waits that the program has marked";
+	return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"
+			      : "__getitem__ of the data set or collate_fn, in the training thread "
+				"(no workers)";
+}
+
+static const char *gain_note(const struct hr_finding *f)
+{
+	const char *note = causes[f->cause].note;
+
+	if (f->gain_note != NULL)
+		return f->gain_note;
+	if (causes[f->cause].flags & NOTED)
+		return note;
+	if (f->gain_high > NOTE_WAITS * f->lost)
+		return note != NULL ? note : "other waits for batches also become shorter";
+	return f->gain_high > NOTE_REST * f->lost ? "the rest also runs a little faster" : NULL;
+}
+
+/* Example: "rank 1 on node7: worker 2 of 4, counted from 0: /set/ (files of the mount /nfs)". */
+static void set_place(struct hr_training_job *j, struct hr_finding *f)
+{
+	const char *where = hr_text_or_null(f->object), *worker = NULL;
+	const char *whose = f->whose;
+	size_t mount = f->mount != NULL ? strlen(f->mount) : 0;
+
+	while (mount > 0 && f->mount[mount - 1] == '/')
+		mount--;
+	/* The path can contain links to another mount. */
+	if (where != NULL && mount > 0 &&
+	    (strncmp(where, f->mount, mount) != 0 || (where[mount] != '/' && where[mount] != '\0')))
+		where = hr__finding_text(j, "%s (files of the mount %s)", where, f->mount);
+	if (where == NULL)
+		where = code_of(j, f->cause);
+	if (f->worker >= 0)
+		worker = hr__finding_text(j, "worker %lld of %u, counted from 0",
+					  (long long)f->worker, j->workers);
+	if (whose == NULL && f->rank >= 0)
+		whose = hr__finding_text(j, "rank %d", f->rank);
+	f->place = hr__finding_text(j, "%s%s%s%s%s", whose != NULL ? whose : "",
+				    whose != NULL && (worker != NULL || where != NULL) ? ": " : "",
+				    worker != NULL ? worker : "",
+				    worker != NULL && where != NULL ? ": " : "",
+				    where != NULL ? where : "");
+	if (f->place != NULL && f->place[0] == '\0')
+		f->place = NULL;
+}
+
+void hr__finding_describe(struct hr_training_job *j, struct hr_finding *f)
+{
+	if (j->lives > 1)
+		find_rank(j, f);
+	set_place(j, f);
+	f->meaning = meaning_of(j, f->cause);
+	f->gain_note = gain_note(f);
+}
