@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every block of shell commands of README.md and docs/*.md in a bare Debian 12 root (bare_root.py).
 
-usage: test_commands.py [Commands]     what the suite runs; commands that build use the objects of the build folder
+usage: test_commands.py Blocks         only reads the blocks
+       test_commands.py [Commands]     what the suite runs; commands that build use the objects of the build folder
        test_commands.py Release        before a release: a whole build, and also the blocks with that mark, which takes half an hour or more
 
 Each page is one shell, and its blocks run in order, as they stand. Of README.md, the sections Install and Try it come first: they are
@@ -76,6 +77,12 @@ def script_of(page, chosen):
             lines += [f"echo '## {block}'", command,
                       'status=$?; [ $status = 0 ] || { echo "## failed with status $status"; exit 1; }']
     return "\n".join(lines) + "\n"
+
+
+class Blocks(unittest.TestCase):
+    def test_bash_can_read_each_one(self):
+        found = [block for page, text in read_pages().items() for block in blocks.command_blocks(page, text)]
+        self.assertGreater(sum(len(block.commands()) for block in found if not reason_to_skip(block, True)), 100)
 
 
 class Commands(unittest.TestCase):
