@@ -11,14 +11,14 @@
 #define SHOWN_MAX  8u  /* frames in the text */
 
 static struct {
-	const char *folder, *caller;
-	const char *const *foreign;
+	const char *folder;
+	const char *const *callers, *const *foreign;
 } project;
 
-void stack_text_set(const char *folder, const char *caller, const char *const *foreign)
+void stack_text_set(const char *folder, const char *const *callers, const char *const *foreign)
 {
 	project.folder = folder;
-	project.caller = caller;
+	project.callers = callers;
 	project.foreign = foreign;
 }
 
@@ -79,6 +79,14 @@ static void stack_add(struct stack_text *text, const char *frame)
 		stpcpy(stpcpy(text->stack + n, n > 0 ? " < " : ""), frame);
 }
 
+static bool is_caller(const char *path)
+{
+	for (const char *const *caller = project.callers; *caller; caller++)
+		if (strcmp(path, *caller) == 0)
+			return true;
+	return false;
+}
+
 static bool is_frozen(const char *path)
 {
 	return strncmp(path, "<frozen", strlen("<frozen")) == 0;
@@ -131,7 +139,7 @@ bool stack_text_read(PyThreadState *thread, struct stack_text *ret)
 		char path[PATH_MAX];
 
 		if (code && text_attribute(code, "co_filename", path, sizeof(path))) {
-			inside = strcmp(path, project.caller) != 0;
+			inside = !is_caller(path);
 			if (inside)
 				add_frame(frame, code, path, ret, &shown, &own);
 		}

@@ -20,10 +20,10 @@ struct stack_text {
 };
 
 /*
- * Sets the project's folder (absolute, or ""), the file of the code that calls fetches, and the
+ * Sets the project's folder (absolute, or ""), the files of the code that calls fetches, and the
  * folders with foreign code (NULL-terminated). Nothing is copied: all texts must stay.
  */
-void stack_text_set(const char *folder, const char *caller, const char *const *foreign);
+void stack_text_set(const char *folder, const char *const *callers, const char *const *foreign);
 
 /*
  * Reads the stack of a thread, up to the caller of the fetch. The texts need no

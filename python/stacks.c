@@ -257,7 +257,7 @@ size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
 
-/* stacks_start((folder, caller), foreign): stack_text_set() keeps the texts */
+/* stacks_start((folder, caller...), foreign): stack_text_set() keeps the texts */
 static PyObject *stacks_start(PyObject *self, PyObject *args)
 {
 	const char **texts, **foreign_folders;
@@ -268,7 +268,7 @@ static PyObject *stacks_start(PyObject *self, PyObject *args)
 	    !python_texts(foreign, &foreign_folders))
 		return NULL;
 	frames_init();
-	stack_text_set(texts[0], texts[1], foreign_folders);
+	stack_text_set(texts[0], texts + 1, foreign_folders);
 	/* The first read tries what this Python has. Python 3.8 reports that to audit hooks. */
 	stack_text_read(PyThreadState_Get(), &text);
 	on = true;

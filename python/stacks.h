@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stacks.h - samples of the Python stack during long fetches (`headrace run --stacks`)
+ * stacks.h - samples of the Python stack during long fetches
  *
  * A fetch that lasts 20 ms or longer is sampled at each 20 ms; if it lasts longer than 320 ms, half
  * as often, and so on, so a fetch has at most 16 samples. A thread in C makes them. It exists from
@@ -18,7 +18,7 @@
 #include "python/stable_abi.h"
 
 /*
- * Adds functions to the module: stacks_start((folder, caller), foreign), see stack_text_set();
+ * Adds functions to the module: stacks_start((folder, caller...), foreign), see stack_text_set();
  * stacks_pause(), before a fork; stacks_stop(), before Python ends. Returns -1 after it has set a
  * Python error.
  */

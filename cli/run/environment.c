@@ -172,7 +172,8 @@ static bool put_all(char **environment, const struct hr_environment *e)
 	       put_list(environment, "HEADRACE_INCLUDE", e->include) &&
 	       (!e->full_cmdline || put_value(environment, "HEADRACE_CMDLINE", "full")) &&
 	       put_functions(environment, e->functions) &&
-	       (!e->stacks || put_folder(environment, "HEADRACE_STACKS")) &&
+	       (e->no_stacks ? put_value(environment, "HEADRACE_STACKS", "")
+			     : put_folder(environment, "HEADRACE_STACKS")) &&
 	       (getenv("HEADRACE_ON_FULL") != NULL ||
 		put_value(environment, "HEADRACE_ON_FULL", "wait:1000"));
 }

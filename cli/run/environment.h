@@ -11,7 +11,7 @@
  *      HEADRACE_CMDLINE  with --full-cmdline
  *      HEADRACE_FUNCTIONS, HEADRACE_FUNCTIONS_FOLDER
  *                        with --functions: its globs, and the working directory
- *      HEADRACE_STACKS   with --stacks: the working directory
+ *      HEADRACE_STACKS   the working directory; empty with --no-stacks
  *      HEADRACE_SOCKET, HEADRACE_STORE (absolute), HEADRACE_JOB, HEADRACE_EXCLUDE, HEADRACE_INCLUDE
  *      NVTX_INJECTION64_PATH, INTEL_LIBITTNOTIFY64
  *                        the shim, unless another tool is set; not with HEADRACE_NVTX=off
@@ -30,7 +30,7 @@ struct hr_environment {
 	const char *const *exclude, *const *include;
 	bool full_cmdline;
 	const char *functions; /* globs of the Python functions to record; NULL: none */
-	bool stacks;	       /* sample Python's stack in long fetches */
+	bool no_stacks;	       /* do not sample Python's stack in long fetches */
 };
 
 /* Whether CMD gets Python's start-up module, which is in `folder` (NULL: not installed). */

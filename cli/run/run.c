@@ -298,14 +298,12 @@ static int make_environment(struct hr_run_state *run)
 	    .include = (const char *const *)run->include,
 	    .full_cmdline = run->options.full_cmdline,
 	    .functions = run->options.functions,
-	    .stacks = run->options.stacks,
+	    .no_stacks = run->options.no_stacks,
 	};
 
-	if ((e.functions != NULL || e.stacks) &&
-	    hr_environment_python(run->python) != HR_PYTHON_USED)
-		hr_report("no %s are recorded: Python's start-up module is off or cannot "
-			  "be used" HR_HINT "`headrace doctor` shows why",
-			  e.functions != NULL ? "functions" : "stacks");
+	if (e.functions != NULL && hr_environment_python(run->python) != HR_PYTHON_USED)
+		hr_report("no functions are recorded: Python's start-up module is off or cannot "
+			  "be used" HR_HINT "`headrace doctor` shows why");
 	run->environment = hr_environment_new(&e);
 	if (run->environment != NULL)
 		return 0;

@@ -15,7 +15,7 @@ struct hr_run_options {
 	const char *collectors; /* -o tcp://...; then `store` is NULL */
 	const char *ranks, *local_ranks;
 	const char *functions; /* globs of --functions; NULL: not given */
-	bool stacks;
+	bool no_stacks;
 	const char *labels[HR_PRIVATE_LABELS + 1];
 	const char *exclude[HR_RUN_FILTERS + 1], *include[HR_RUN_FILTERS + 1];
 	int level; /* enum hr_level */

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils.data: waits for batches, and fetches."""
 
-import os
 from inspect import isgeneratorfunction
 
-from . import api, steps
+from . import api, stacks, steps
 from .requests import fetched, follow, known, leave, marked_next, numbered, worker_begins
 from .wrap import like, replaces
 
@@ -163,7 +162,4 @@ def _marked_fetch(real, head):
     return fetch
 
 
-if "HEADRACE_STACKS" in os.environ:
-    from . import stacks
-
-    stacks.start()
+stacks.start()

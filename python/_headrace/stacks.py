@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples the Python stack during long fetches and marked waits (`headrace run --stacks`, python/stacks.h)."""
+"""Samples the Python stack during long fetches and marked waits (python/stacks.h)."""
 
 import atexit
 import os
 
 from .functions import foreign, try_start
 
-CALLER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "loader.py")  # the file of the code that calls fetches
+# The files of the code that calls fetches.
+CALLERS = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("loader.py", "requests.py")]
 _started = False
 
 
 def start():
-    """Samples from now on."""
+    """Samples from now on, unless HEADRACE_STACKS is empty (`headrace run --no-stacks`)."""
     global _started
     if not _started:
         _started = True
-        try_start("stacks", _start)
+        if os.environ.get("HEADRACE_STACKS") != "":
+            try_start("stacks", _start)
 
 
 def _start(module):
     if not hasattr(os, "register_at_fork"):
         return "this Python is older than 3.7"
-    module.stacks_start((os.environ["HEADRACE_STACKS"], CALLER), foreign())
+    module.stacks_start((os.environ.get("HEADRACE_STACKS") or os.getcwd(), *CALLERS), foreign())
     # A process that forks while it has a second thread would get a warning of Python 3.12.
     os.register_at_fork(before=module.stacks_pause)
     atexit.register(module.stacks_stop)

@@ -365,7 +365,7 @@ def __getattr__(name):
     raise AttributeError(f"module 'headrace' has no attribute '{name}'")
 
 
-if present and "HEADRACE_STACKS" in os.environ:
+if present:
     from _headrace import stacks as _stacks
 
     _stacks.start()

@@ -71,6 +71,8 @@ int hr__fetch_add(struct hr_life_reader *r, const struct hr_mark *m, uint32_t wo
 						       .placed = m->from,
 						       .worker = worker,
 						       .batch = m->batch,
-						       .used = m->used};
+						       .used = m->used,
+						       .first_line = m->first_line,
+						       .n_lines = m->n_lines};
 	return 0;
 }

@@ -54,11 +54,11 @@ struct hr_block_ops {
 };
 
 /*
- * Where a stream's training processes, workers, fetches and files begin in the lists of a
+ * Where a stream's training processes, workers, fetches, files and lines begin in the lists of a
  * diagnosis.
  */
 struct hr_stream_firsts {
-	size_t life, worker, fetch, item;
+	size_t life, worker, fetch, item, line;
 };
 
 /* The longest wait of a training process for a batch. */

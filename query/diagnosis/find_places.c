@@ -18,8 +18,9 @@
 #define FILES_MIN      3u
 #define OPERATIONS_MIN 2
 
-static void take_io(struct hr_job_waits *w, double share)
+static void take_io(struct hr_training_job *j, struct hr_job_waits *w, double share)
 {
+	j->io_left *= 1 - share;
 	w->read *= 1 - share;
 	w->metadata *= 1 - share;
 }
@@ -68,7 +69,7 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	    hr__seconds(slow.others).s);
 	hr__avoid(j, found, 1 << HR_USUAL_WORKERS,
 		  "more workers: only the worker that reads this file is slow");
-	take_io(w, slow.share);
+	take_io(j, w, slow.share);
 }
 
 /* Returns the mount with most files, other than `slow`. */
@@ -106,7 +107,7 @@ static void find_mount(struct hr_training_job *j, struct hr_job_waits *w,
 	    hr__finding_text(j, "copy the files of %s to the storage of the other files (%s)",
 			     m->path, other_mount(f, m));
 	hr__avoid(j, found, 1 << HR_USUAL_CORES, "more cores: the workers wait for files");
-	take_io(w, slow.share);
+	take_io(j, w, slow.share);
 }
 
 /* ---- the first pass ---- */
@@ -134,7 +135,7 @@ static void find_cold(struct hr_training_job *j, struct hr_job_waits *w,
 			     "later ones, which the page cache serves",
 			     hr__seconds(passes.first_io).s, hr__seconds(passes.later_io).s);
 	found->avoid = "a change for the sake of later passes: they hardly wait for files";
-	take_io(w, share);
+	take_io(j, w, share);
 }
 
 void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,

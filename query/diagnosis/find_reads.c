@@ -54,6 +54,9 @@ static void predict_io(struct hr_training_job *j, struct hr_finding *f, double i
 	if (!hr__predict(j, f, &setting)) {
 		f->gain_low = BLIND_LOW * f->lost * (1 - io);
 		f->gain_high = f->lost;
+	} else {
+		f->gain_low *= j->io_left; /* the replay changes all I/O */
+		f->gain_high *= j->io_left;
 	}
 	f->gain_low *= GAIN_LOW;
 	f->gain_high = fmax(f->gain_high, fmin(HIGH_LOSS * f->lost, f->lost + HIGH_LOOP * j->loop));

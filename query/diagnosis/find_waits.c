@@ -6,9 +6,7 @@
 
 #include "query/diagnosis/findings_internal.h"
 
-#define FIND_LINE                                                                                  \
-	"to find the line, run it again with `headrace run --stacks`, and use "                    \
-	"`headrace query STORE blame by=line`"
+#define CHEAPER "make the transforms of the data set cheaper"
 
 /*
  * In seconds. Chosen, not measured: a batch of a few tensors is handed over in less time. If each
@@ -85,12 +83,12 @@ static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
 		    j->quota);
 	else
-		f->action = hr__finding_text(
-		    j,
-		    "request %u cores%s (now %g), or make the transforms of the data set cheaper",
-		    j->workers + 1 > HR_MORE * hr__whole_cores(j) ? j->workers + 1
-								  : HR_MORE * hr__whole_cores(j),
-		    j->lives > 1 ? " for each rank" : "", j->cores);
+		f->action = hr__finding_text(j, "request %u cores%s (now %g)%s",
+					     j->workers + 1 > HR_MORE * hr__whole_cores(j)
+						 ? j->workers + 1
+						 : HR_MORE * hr__whole_cores(j),
+					     j->lives > 1 ? " for each rank" : "", j->cores,
+					     hr__line_seconds(j, f) > 0 ? "" : ", or " CHEAPER);
 	predict_cores(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they share the same cores");
 }
@@ -142,8 +140,8 @@ static void advise_workers(struct hr_training_job *j, struct hr_finding *f, doub
 	hr__add_workers(j, f, hr__whole_cores(j));
 	if (others >= HR_PARALLEL_CORES && f->gain_low < hr__worth(j))
 		advise_threads(j, f, others);
-	if (f->action == NULL)
-		f->action = "make the transforms of the data set cheaper";
+	if (f->action == NULL && hr__line_seconds(j, f) <= 0)
+		f->action = CHEAPER;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: it is not what the loop waits for");
 }
 
@@ -167,13 +165,14 @@ static void find_computing_other(struct hr_training_job *j, const struct hr_job_
 	if (f == NULL)
 		return;
 	f->evidence = making_text(j, w);
-	f->action = cause == HR_FOUND_NO_WORKERS
-			? "make the batches in other processes (for example the workers of a "
-			  "DataLoader), or in less time"
-		    : few_cores
-			? "request more cores, or make the transforms of the data set cheaper"
-			: "give the loader more workers, or make the transforms of the data set "
-			  "cheaper";
+	f->action = hr__finding_text(
+	    j, "%s%s",
+	    cause == HR_FOUND_NO_WORKERS
+		? "make the batches in other processes (for example the workers of a DataLoader)"
+	    : few_cores ? "request more cores"
+			: "give the loader more workers",
+	    hr__line_seconds(j, f) > 0 ? "" : ", or " CHEAPER);
+	hr__advise_line(j, f, false);
 }
 
 static void find_computing(struct hr_training_job *j, const struct hr_job_waits *w)
@@ -199,6 +198,8 @@ static void find_computing(struct hr_training_job *j, const struct hr_job_waits 
 		advise_cores(j, f);
 	else
 		advise_workers(j, f, others);
+	if (!disturbed)
+		hr__advise_line(j, f, !few_cores);
 }
 
 /* Example: "the training thread slept for 52 % of the lost time, waited for a lock for 48 %". */
@@ -233,15 +234,16 @@ static void advise_idle(struct hr_training_job *j, struct hr_finding *f)
 	more = f->action;
 	if (f->cause == HR_FOUND_SLEEP) {
 		f->action = hr__finding_text(
-		    j, "remove the sleep (time.sleep, a retry, a rate limit)%s%s; %s",
+		    j, "remove the sleep (time.sleep, a retry, a rate limit)%s%s%s",
 		    more != NULL ? ", or if it must stay, " : "", more != NULL ? more : "",
-		    FIND_LINE);
+		    hr__find_line(j, f));
 		f->gain_high = fmax(f->gain_high, HR_REST * f->lost);
 	} else if (f->action == NULL && f->cause == HR_FOUND_NETWORK) {
 		f->action = "send requests ahead and at the same time, or copy the data to storage "
 			    "of the node";
 	} else if (f->action == NULL) {
-		f->action = "find out what it waits for; " FIND_LINE;
+		f->action =
+		    hr__finding_text(j, "find out what it waits for%s", hr__find_line(j, f));
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_CORES, "more cores: the workers do not compute");
 }
@@ -250,16 +252,20 @@ static void advise_lock(struct hr_training_job *j, struct hr_finding *f,
 			const struct hr_job_waits *w)
 {
 	if (j->own) {
-		f->action = "find out which thread or process holds the lock, or fills the "
-			    "queue; " FIND_LINE;
+		f->action = hr__finding_text(j,
+					     "find out which thread or process holds the lock, or "
+					     "fills the queue%s",
+					     hr__find_line(j, f));
 		return;
 	}
 	if (w->sleep > LOCK_SHARE * f->lost)
 		f->evidence = hr__finding_text(
 		    j, "%s: probably, the worker that holds the lock sleeps", f->evidence);
-	f->action = "hold the lock for a shorter time (do not sleep, read or send requests while "
-		    "it is held), or give each worker an object of its own, which needs no "
-		    "lock; " FIND_LINE;
+	f->action = hr__finding_text(
+	    j,
+	    "hold the lock for a shorter time (do not sleep, read or send requests while it is "
+	    "held), or give each worker an object of its own, which needs no lock%s",
+	    hr__find_line(j, f));
 	f->gain_high = HR_REST * f->lost;
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they wait for the same lock");
 }
@@ -300,11 +306,13 @@ static void find_unknown(struct hr_training_job *j, const double *p)
 		f->action = "record every operation: headrace level JOB trace";
 	} else {
 		f->action =
-		    j->workers > 0 ? "find out what the workers wait for; " FIND_LINE
-		    : j->other_kind && !j->own
+		    j->workers == 0 && j->other_kind && !j->own
 			? "time the loader alone: iterate over it without training; if it is as "
 			  "slow, give it more threads or workers, or let it prefetch more"
-			: "find out what the training thread waits for; " FIND_LINE;
+			: hr__finding_text(j, "find out what the %s for%s",
+					   j->workers > 0 ? "workers wait"
+							  : "training thread waits",
+					   hr__find_line(j, f));
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "query/diagnosis/findings_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,11 @@
  */
 #define NOTE_WAITS (HR_REST + 0.02)
 #define NOTE_REST  1.01
+/*
+ * A finding names a line if at least this share of the time in which loops waited while a batch was
+ * made belongs to the cause and to the line. Chosen, not measured.
+ */
+#define LINE_SURE 0.3
 
 enum { WAIT = 1, ITEM = 2, LOOP = 4, NOTED = 8 }; /* flags of causes.def */
 
@@ -158,15 +164,41 @@ static const char *meaning_of(struct hr_training_job *j, enum hr_finding_cause c
 				workers ? from + 1 : other, to + 1);
 }
 
+/* ---- the line ---- */
+
+double hr__line_seconds(const struct hr_training_job *j, const struct hr_finding *f)
+{
+	double sure;
+
+	if (j->line == NULL || !(causes[f->cause].flags & ITEM))
+		return 0;
+	sure = fmin(1, f->lost / j->making) + j->line_share - 1;
+	return sure >= LINE_SURE ? sure * j->making : 0;
+}
+
+const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f)
+{
+	if (hr__line_seconds(j, f) > 0)
+		return "";
+	if (j->sampled)
+		return "; `headrace query STORE blame by=line` lists the lines";
+	return j->unsampled ? "; to find the line, record it with `headrace run`, without "
+			      "--no-stacks, and use `headrace query STORE blame by=line`"
+			    : "; " HR_FIND_STACK;
+}
+
 /* ---- the place ---- */
 
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */
-static const char *code_of(const struct hr_training_job *j, enum hr_finding_cause cause)
+static const char *code_of(struct hr_training_job *j, const struct hr_finding *f)
 {
-	if (causes[cause].flags & LOOP)
+	if (causes[f->cause].flags & LOOP)
 		return "the training loop";
-	if (!(causes[cause].flags & ITEM))
+	if (!(causes[f->cause].flags & ITEM))
 		return NULL;
+	if (hr__line_seconds(j, f) > 0)
+		return hr__finding_text(j, "%s (%.0f %% of the wait)", j->line,
+					100 * j->line_share);
 	if (j->own)
 		return "the code in the waits that the program has marked";
 	return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"
@@ -201,7 +233,7 @@ static void set_place(struct hr_training_job *j, struct hr_finding *f)
 	    (strncmp(where, f->mount, mount) != 0 || (where[mount] != '/' && where[mount] != '\0')))
 		where = hr__finding_text(j, "%s (files of the mount %s)", where, f->mount);
 	if (where == NULL)
-		where = code_of(j, f->cause);
+		where = code_of(j, f);
 	if (f->worker >= 0)
 		worker = hr__finding_text(j, "worker %lld of %u, counted from 0",
 					  (long long)f->worker, j->workers);

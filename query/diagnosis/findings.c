@@ -72,6 +72,7 @@ static int find(struct hr_training_job *j)
 	size_t first = j->to->n;
 	struct hr_job_files files;
 
+	hr__job_line(j);
 	hr__job_files(j, &files);
 	hr__find_waits(j, &files);
 	hr__find_others(j, &files);

@@ -72,6 +72,15 @@ struct hr_training_job {
 	uint32_t workers, prefetch; /* settings of the last training loop */
 	bool persistent;
 	bool other_kind, own; /* as in hr_loop, of the last training loop */
+	/* The share of the waits for files that no finding has yet. */
+	double io_left;
+	/* Waits of training loops while a batch was made; whether fetches in them have samples. */
+	double making;
+	bool sampled;
+	bool unsampled; /* none has, although one was long enough: stacks were not recorded */
+	/* The line of Python in which its maker was for most of `making`; NULL: not known. */
+	const char *line;
+	double line_share; /* of `making` */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
 	/* The predicted gain of each usual remedy as a share of `wall`; INFINITY: unknown. */
@@ -142,6 +151,9 @@ double hr__job_part(const struct hr_training_job *j, enum hr_part part);
 /* Returns the waits of the training loops, before any finding. */
 struct hr_job_waits hr__job_waits(const struct hr_training_job *j);
 
+/* job_line.c: sets making, sampled, line and line_share. -ENOMEM: j->error. */
+void hr__job_line(struct hr_training_job *j);
+
 /* ---- job_replay.c ---- */
 
 /*
@@ -167,6 +179,10 @@ void hr__finding_rank(struct hr_training_job *j, struct hr_finding *f, size_t li
 
 /* Sets what follows from the other members: rank, place, meaning, gain_note. */
 void hr__finding_describe(struct hr_training_job *j, struct hr_finding *f);
+/* Returns the seconds that certainly belong to the finding's loss and to j->line; 0: too few. */
+double hr__line_seconds(const struct hr_training_job *j, const struct hr_finding *f);
+/* Returns the end of an action, "; ...", for a cause whose line must be found; "": it is known. */
+const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f);
 /* Formats a text in the query's pool. Returns NULL and sets j->error if memory is short. */
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);
@@ -201,6 +217,11 @@ void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t m
 void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
 	       const char *reason);
 uint32_t hr__whole_cores(const struct hr_training_job *j);
+/*
+ * If the loss is in j->line, advises to make it faster: first, unless the action that the finding
+ * has is a `setting` of the loader that saves enough.
+ */
+void hr__advise_line(struct hr_training_job *j, struct hr_finding *f, bool setting);
 
 /* ---- find_files.c: the files that a job used ---- */
 

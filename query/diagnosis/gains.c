@@ -7,6 +7,8 @@
 
 /* No change of the loaders saves more than this multiple of all waits; the reason is HR_REST's. */
 #define MOST_GAIN 1.05
+/* A setting that saves at least this share of the time in the line is advised first. Chosen. */
+#define SETTING_FIRST 0.5
 
 double hr__most_gain(const struct hr_training_job *j)
 {
@@ -120,4 +122,29 @@ void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t m
 uint32_t hr__whole_cores(const struct hr_training_job *j)
 {
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
+}
+
+void hr__advise_line(struct hr_training_job *j, struct hr_finding *f, bool setting)
+{
+	double sure = hr__line_seconds(j, f);
+	const char *others = "";
+
+	if (sure <= 0)
+		return;
+	if (setting && f->action != NULL && f->gain_low >= SETTING_FIRST * sure) {
+		f->action = hr__finding_text(j, "%s, or make %s faster", f->action, j->line);
+		return;
+	}
+	if (f->action != NULL && f->gain_high > 0)
+		others = hr__finding_text(
+		    j, "; or %s, which saves %s%s", f->action,
+		    f->gain_low < 0.01 * f->gain_high
+			? "up to "
+			: hr__finding_text(j, "%s to ", hr__seconds(f->gain_low).s),
+		    hr__seconds(f->gain_high).s);
+	else if (f->action != NULL)
+		others = hr__finding_text(j, ", or %s", f->action);
+	f->action = hr__finding_text(j, "make %s faster%s", j->line, others);
+	f->gain_low = 0;
+	f->gain_high = fmin(HR_REST * f->lost, hr__most_gain(j));
 }

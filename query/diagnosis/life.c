@@ -275,6 +275,8 @@ void hr__life_reader_done(struct hr_life_reader *r)
 	free(r->epochs);
 	free(r->edges);
 	free(r->made);
+	free(r->line_texts);
+	hr_map64_done(&r->line_numbers);
 }
 
 void hr__lives_done(struct hr_train_lives *l)
@@ -289,5 +291,6 @@ void hr__lives_done(struct hr_train_lives *l)
 	free(l->list);
 	free(l->workers);
 	free(l->fetches);
+	free(l->lines);
 	*l = (struct hr_train_lives){0};
 }

@@ -91,6 +91,14 @@ struct hr_fetch {
 	};
 	uint64_t batch; /* number of the batch in its pass over the loader; UINT64_MAX: unknown */
 	struct hr_used used; /* by the thread that made the batch */
+	/* Its parts [first_line, first_line + n_lines) in hr_train_lives.lines; 0: no samples */
+	uint32_t first_line, n_lines;
+};
+
+/* A part of a fetch, until the next one or the end of the fetch, in one line of Python. */
+struct hr_line_part {
+	int64_t from;
+	const char *line; /* "train.py:24 collate", in the query's pool; NULL: not sure */
 };
 
 struct hr_worker {
@@ -194,6 +202,8 @@ struct hr_train_lives {
 	size_t n_workers, workers_room;
 	struct hr_fetch *fetches;
 	size_t n_fetches, fetches_room;
+	struct hr_line_part *lines;
+	size_t n_lines, lines_room;
 };
 
 #define HR_ANY_RANK INT32_MIN

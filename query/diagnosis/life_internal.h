@@ -3,6 +3,7 @@
 #ifndef HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
 #define HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
 
+#include "common/map64.h"
 #include "query/diagnosis/life.h"
 
 #define HR_UNKNOWN UINT64_MAX
@@ -25,14 +26,15 @@ struct hr_mark {
 	uint64_t since_ns, busy_percent;
 	/* Wait: until this time it cost nothing, because the accelerator worked. */
 	int64_t hidden_to;
-	bool open;		   /* the region had not ended, so it has no args */
-	bool added;		   /* the sum of several short regions, see hr_added */
-	bool end;		   /* a wait that returned no batch */
-	bool hidden;		   /* a wait at whose end the accelerator still worked */
-	bool own;		   /* a wait that the program itself has marked */
-	bool outer;		   /* the same, with loaders' waits in it */
-	bool persistent, iterable; /* wait: properties of its loader */
-	bool other_kind;	   /* wait: see hr_loop.other_kind */
+	uint32_t first_line, n_lines; /* wait or fetch: its samples, as in hr_fetch */
+	bool open;		      /* the region had not ended, so it has no args */
+	bool added;		      /* the sum of several short regions, see hr_added */
+	bool end;		      /* a wait that returned no batch */
+	bool hidden;		      /* a wait at whose end the accelerator still worked */
+	bool own;		      /* a wait that the program itself has marked */
+	bool outer;		      /* the same, with loaders' waits in it */
+	bool persistent, iterable;    /* wait: properties of its loader */
+	bool other_kind;	      /* wait: see hr_loop.other_kind */
 };
 /* Further values of hr_mark.kind: calls that are regions of kind RANGE, and a mark. */
 #define HR_MARK_CREATES	   UINT32_MAX
@@ -77,6 +79,9 @@ struct hr_life_reader {
 	size_t n_edges, edges_room;
 	struct hr_made *made; /* sorted by loader, batch and time */
 	size_t n_made, made_room;
+	struct hr_map64 line_numbers; /* from a hash of the text to its index in line_texts */
+	const char **line_texts;
+	size_t n_line_texts, line_texts_room;
 };
 
 static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
@@ -86,6 +91,10 @@ static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
 
 /* marks.c: reads the regions of r->stream within r->span into r->marks. -ENOMEM. */
 int hr__marks_read(struct hr_life_reader *r);
+
+/* lines.c: adds the samples of a fetch, a JSON list, to r->to, and refers to them. -ENOMEM. */
+int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *end,
+		  struct hr_mark *to);
 
 /* loops.c: finds the loops of r->life from the marks of its process. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);

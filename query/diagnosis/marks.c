@@ -97,8 +97,10 @@ static const uint8_t *end_of_string(const uint8_t *at, const uint8_t *end)
 	return at;
 }
 
-static void read_args(struct hr_mark *to, const uint8_t *at, const uint8_t *end)
+/* Returns the value of the member `stacks`; NULL: there is none. */
+static const uint8_t *read_args(struct hr_mark *to, const uint8_t *at, const uint8_t *end)
 {
+	const uint8_t *ret = NULL;
 	uint32_t seen = 0;
 
 	for (size_t i = 0; i < N_NUMBERS; i++)
@@ -107,9 +109,16 @@ static void read_args(struct hr_mark *to, const uint8_t *at, const uint8_t *end)
 		const uint8_t *name = at + 1, *stop = end_of_string(name, end);
 
 		at = stop < end ? stop + 1 : end;
-		if (at < end && *at == ':')
-			read_member(to, name, (size_t)(stop - name), ++at, end, &seen);
+		if (at == end || *at != ':')
+			continue;
+		at++;
+		if (stop - name == sizeof(HR_ARGS_STACKS) - 1 &&
+		    memcmp(name, HR_ARGS_STACKS, sizeof(HR_ARGS_STACKS) - 1) == 0)
+			ret = at;
+		else
+			read_member(to, name, (size_t)(stop - name), at, end, &seen);
 	}
+	return ret;
 }
 
 /* ---- kinds ---- */
@@ -155,6 +164,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	int64_t from = hr_wall_ns(&r->q->streams[r->stream], g->start_ns);
 	int64_t to = hr_end_ns(from, g->dur_ns);
 	uint32_t kind = kind_of(m, g);
+	const uint8_t *stacks;
 	struct hr_mark *mark;
 	bool torch;
 
@@ -180,7 +190,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .open = g->open,
 	    .added = g->count > 1,
 	};
-	read_args(mark, args->data, args->data + args->len);
+	stacks = read_args(mark, args->data, args->data + args->len);
 	mark->hidden_to = mark->hidden ? to : from;
 	torch = is_text(m, g->domain, "torch");
 	/* The args of headrace's marks have the loader. */
@@ -189,7 +199,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	mark->other_kind = g->domain > 0 ? !torch : mark->own;
 	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
 		r->n_marks--; /* not from headrace: the program made a mark of the same name */
-	return 0;
+	return stacks != NULL ? hr__lines_add(r, stacks, args->data + args->len, mark) : 0;
 }
 
 /* A region comes before those with the same start that it contains. */

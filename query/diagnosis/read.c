@@ -263,19 +263,21 @@ static int make_room(struct hr_diagnosis *d, struct part *parts)
 		l->n += p->lives.n;
 		l->n_workers += p->lives.n_workers;
 		l->n_fetches += p->lives.n_fetches;
+		l->n_lines += p->lives.n_lines;
 		n_items += p->items.n;
 		p->first_ops = (uint32_t)n_ops - 1;
 		n_ops += p->n_ops > 0 ? p->n_ops - 1 : 0;
-		d->first[i + 1] =
-		    (struct hr_stream_firsts){l->n, l->n_workers, l->n_fetches, n_items};
+		d->first[i + 1] = (struct hr_stream_firsts){l->n, l->n_workers, l->n_fetches,
+							    n_items, l->n_lines};
 	}
 	l->list = malloc((l->n + 1) * sizeof(*l->list));
 	l->workers = malloc((l->n_workers + 1) * sizeof(*l->workers));
 	l->fetches = malloc((l->n_fetches + 1) * sizeof(*l->fetches));
+	l->lines = malloc((l->n_lines + 1) * sizeof(*l->lines));
 	d->items = malloc((n_items + 1) * sizeof(*d->items));
 	d->ops = malloc(n_ops * sizeof(*d->ops));
-	if (l->list == NULL || l->workers == NULL || l->fetches == NULL || d->items == NULL ||
-	    d->ops == NULL) {
+	if (l->list == NULL || l->workers == NULL || l->fetches == NULL || l->lines == NULL ||
+	    d->items == NULL || d->ops == NULL) {
 		l->n = 0; /* r.parts still own the elements */
 		return -ENOMEM;
 	}
@@ -327,8 +329,11 @@ static int move_part(void *data, size_t stream)
 	for (size_t i = 0; i < from->n_fetches; i++) {
 		if (from->fetches[i].worker != HR_NO_FETCH)
 			from->fetches[i].worker += (uint32_t)at->worker;
+		from->fetches[i].first_line += (uint32_t)at->line;
 		l->fetches[at->fetch + i] = from->fetches[i];
 	}
+	if (from->n_lines > 0)
+		memcpy(&l->lines[at->line], from->lines, from->n_lines * sizeof(*l->lines));
 	if (p->items.n > 0)
 		memcpy(&d->items[at->item], p->items.list, p->items.n * sizeof(*d->items));
 	if (p->n_ops > 1)

@@ -106,7 +106,8 @@ int hr__job_make(struct hr_training_job *j, const struct hr_diagnosis *d, size_t
 				      .first_fetch = first->fetch,
 				      .end_fetch = end->fetch,
 				      .first_item = first->item,
-				      .end_item = end->item};
+				      .end_item = end->item,
+				      .io_left = 1};
 	for (size_t i = j->first; i < j->end; i++) {
 		if (!hr__job_has(j, i))
 			continue;

@@ -1,5 +1,5 @@
 -- What the slowest waits for input were spent on: files, mounts, operations, workers, lines of Python code
--- arg by file|folder|mount|op|worker|wait|line file: one row per file, folder, ...; wait: one row per wait; line: recorded with run --stacks
+-- arg by file|folder|mount|op|worker|wait|line file: one row per file, folder, ...; wait: one row per wait; line: of Python, from samples in long batches
 -- arg longer SECONDS NULL: only waits of at least this length; NULL: the longest tenth of each rank
 -- arg rank BIGINT NULL: only this rank
 -- arg top COUNT 50: maximum number of rows

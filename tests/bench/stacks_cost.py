@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `headrace run --stacks` costs: fetches per second of a DataLoader with and without it, in pairs.
+"""What samples of stacks cost: fetches per second of a DataLoader with and without them (`headrace run --no-stacks`), in pairs.
 
 usage: stacks_cost.py --build BUILD [--rounds N]
 
@@ -64,12 +64,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
-    print(f"{'us per fetch: median (minimum)':32s}{'without':>22s}{'--stacks':>22s}{'difference':>22s}")
+    print(f"{'us per fetch: median (minimum)':32s}{'without':>22s}{'with':>22s}{'difference':>22s}")
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "cost.py"), "w", encoding="utf-8") as out:
             out.write(PROGRAM)
         for what in ("short", "sleep", "python", "held"):
-            pairs = [[run(what, way, folder, options) for way in ([], ["--stacks"])] for _ in range(options.rounds)]
+            pairs = [[run(what, way, folder, options) for way in (["--no-stacks"], [])] for _ in range(options.rounds)]
             for i, of in enumerate(("", ", CPU time")):
                 values = [[off[i] for off, _ in pairs], [on[i] for _, on in pairs], [on[i] - off[i] for off, on in pairs]]
                 print(f"{what + of:32s}" + "".join(f"{statistics.median(v):12.2f} ({min(v):8.2f})" for v in values), flush=True)

@@ -149,7 +149,7 @@ class Environment(harness.Case):
         self.assertEqual(env["HEADRACE_INCLUDE"], "/d")
         self.assertEqual(env["HEADRACE_ON_FULL"], harness.PATIENCE)
         self.assertNotIn("HEADRACE_FUNCTIONS", env)
-        self.assertNotIn("HEADRACE_STACKS", env)
+        self.assertEqual(env["HEADRACE_STACKS"], os.path.realpath(self.dir))
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
         self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
 
@@ -171,8 +171,8 @@ class Environment(harness.Case):
             done = self.run_it("--", PYTHON, "-c", f"import headrace, jax; [headrace.step(n) for n in range({steps})]", env={"PYTHONPATH": self.data})
             self.assertEqual("if this program trains with JAX in a loop of its own, call headrace.step(number)" in " ".join(done.stderr.split()), expected)
 
-    def test_stacks(self):
-        self.assertEqual(self.environment_of("--stacks")["HEADRACE_STACKS"], os.path.realpath(self.dir))
+    def test_no_stacks(self):
+        self.assertEqual(self.environment_of("--no-stacks")["HEADRACE_STACKS"], "")
 
     def test_command_lines(self):
         script = os.path.join(self.dir, "train.py")

@@ -102,7 +102,7 @@ class Case(unittest.TestCase):
 
     def environment(self, startup=True, fake=True, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("HEADRACE", "LD_PRELOAD", "PYTHON"))}
-        env.update(LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", FAKE_REGIONS=self.told_at)
+        env.update(HEADRACE_STACKS="", LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", FAKE_REGIONS=self.told_at)
         if startup:
             env["PYTHONPATH"] = STARTUP
         if fake:

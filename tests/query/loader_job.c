@@ -139,12 +139,31 @@ static void busy_mark(uint64_t since, uint64_t at)
 	    (struct build_texts){.domain = "headrace", .args = args, .name = "accelerator"});
 }
 
+/* Returns the member `stacks` of a fetch of this duration. */
+static const char *stacks_of(uint64_t ns)
+{
+	static char text[600];
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < plan.lines; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+				      "%s{\"from_ns\":%llu,\"late_ns\":%u,\"line\":\"data.py:%u "
+				      "load\",\"stack\":\"\"}",
+				      i == 0 ? ",\"stacks\":[" : ",",
+				      (unsigned long long)(ns * i / plan.lines), plan.late_ns,
+				      i + 1);
+	if (n > 0)
+		snprintf(text + n, sizeof(text) - n, "]");
+	return text;
+}
+
 /* One pass as torch does it, from `at` on; returns its end. */
 static uint64_t make_pass(unsigned pass, uint64_t at)
 {
 	uint64_t idle[WORKERS], received[BATCHES], created = at + plan.start_ns, marked = at;
 	unsigned loader = plan.extra == VALIDATES && pass > 0;
-	char args[320];
+	char args[1000];
 
 	if (plan.start_ns > 0)
 		named_region(HR_REGION_RANGE, at, created,
@@ -162,10 +181,11 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		    args, sizeof(args),
 		    "{\"loader\":%u,\"worker\":%u,\"batch\":%u,\"cpu_ns\":%llu,\"sleep_ns\":%llu,"
 		    "\"network_ns\":%llu,\"lock_ns\":%llu,\"core_wait_ns\":%llu,\"major_faults\":%"
-		    "u}",
+		    "u%s}",
 		    loader, worker, i, (unsigned long long)s.cpu_ns, (unsigned long long)s.sleep_ns,
 		    (unsigned long long)s.network_ns, (unsigned long long)s.lock_ns,
-		    (unsigned long long)s.core_ns, (unsigned)(s.fault_ns / (5 * MS)));
+		    (unsigned long long)s.core_ns, (unsigned)(s.fault_ns / (5 * MS)),
+		    stacks_of(idle[worker] - from));
 		region(WORKER + worker, HR_REGION_FETCH, from, idle[worker], args);
 		received[i] = (idle[worker] > at ? idle[worker] : at) + plan.handover_ns;
 		snprintf(

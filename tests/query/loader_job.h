@@ -54,6 +54,8 @@ struct loader_job {
 	uint64_t start_ns;    /* of the workers, in each pass */
 	uint64_t handover_ns; /* of a batch */
 	unsigned others;      /* cores that other threads of the training process use */
+	unsigned lines;	      /* a fetch is in so many lines, one after the other; 0: no samples */
+	unsigned late_ns;     /* of each sample */
 	enum extra extra;
 };
 extern struct loader_job plan;

@@ -374,6 +374,29 @@ static void cores(void **state)
 	expect(mapped, 40, 2, "mapped_files,/data/set/,/data,\n");
 }
 
+static void lines(void **state)
+{
+	plan.lines = 1;
+	says = "set num_workers=8 of the DataLoader (now 2), or make data.py:1 load faster";
+	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.lines = 1;
+	plan.cpus = 1;
+	says = "make data.py:1 load faster; or request 3 cores (now 1), which saves ";
+	expect(computes, 40, 2, "few_cores,,,\n");
+	plan.lines = 1;
+	says = "where:   data.py:1 load (100 % of the wait)";
+	expect(locked, 40, 2, "lock,,,\n");
+	plan.lines = 6;
+	says = "needs no lock; `headrace query STORE blame by=line` lists the lines";
+	expect(locked, 40, 2, "lock,,,\n");
+	plan.lines = 1;
+	plan.late_ns = 1000000; /* the lines may be wrong */
+	says = "needs no lock; `headrace query STORE blame by=line` lists the lines";
+	expect(locked, 40, 2, "lock,,,\n");
+	plan.lines = 1; /* the place is a file */
+	expect(latency, 40, 5, "slow_reads,/data/set/,/data,\n");
+}
+
 static void the_training_thread(void **state)
 {
 	plan.start_ns = 300 * MS;
@@ -428,6 +451,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(ways_to_read),
 	    cmocka_unit_test(workers),
 	    cmocka_unit_test(cores),
+	    cmocka_unit_test(lines),
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(all_texts_and_numbers),
