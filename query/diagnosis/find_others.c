@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/json_part.h"
 #include "proto/args.h"
@@ -19,10 +21,23 @@
  * takes half as long as backward(), which computes two products for each of its products.
  */
 #define MODEL_BACKWARDS 1.5
-/* The slow rank causes at least this share of the stalls, so that no second rank can be named. */
-#define SLOW_RANK_SHARE 0.5
+/*
+ * The slow rank causes at least this share of the stalls, and this many times as much as the mean of
+ * the others. Chosen: no second rank can be named, and two ranks in turns have no slow one.
+ */
+#define SLOW_RANK_SHARE	 0.5
+#define SLOW_RANK_FACTOR 2
 /* With fewer steps for each checkpoint, the evidence does not mention how often they occur. */
 #define STEPS_LEAST 2
+
+/* Returns the time of a phase in operations of the training thread, and in the code around them. */
+static double own_work(const struct hr_training_job *j, unsigned phase)
+{
+	const double *p = j->part[phase];
+
+	return p[HR_PART_OWN_READ] + p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_WRITE] +
+	       p[HR_PART_COMPUTE] + p[HR_PART_OTHER];
+}
 
 static void find_listing(struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -30,8 +45,10 @@ static void find_listing(struct hr_training_job *j, const struct hr_job_files *f
 	struct hr_finding *f =
 	    hr__finding_add(j, HR_FOUND_LISTING, p[HR_PART_OWN_METADATA] + p[HR_PART_OWN_READ]);
 
-	if (f != NULL)
-		f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
+	if (f == NULL)
+		return;
+	f->object = hr__files_folder(j, files->own, HR_ITEM_OWN);
+	f->gain_high = fmin(f->gain_high, own_work(j, HR_PHASE_START));
 }
 
 /*
@@ -75,6 +92,31 @@ static const char *cpu_text(struct hr_training_job *j, size_t slowest)
 			 100 * own);
 }
 
+/* Finds ranks of which another one computes longest in each step. */
+static void find_turns(struct hr_training_job *j, double lost)
+{
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_TURNS, lost);
+	size_t steps = 0, late = 0, ranks = 0;
+
+	if (f == NULL)
+		return;
+	for (size_t i = j->first; i < j->end; i++) {
+		size_t n = hr__job_has(j, i) ? slows(&j->d->cycles[i]) : 0;
+
+		late += n;
+		ranks += n > 0;
+		steps = j->d->cycles[i].n > steps ? j->d->cycles[i].n : steps;
+	}
+	f->evidence = hr__finding_text(
+	    j,
+	    "in %s of %s steps, one of %s ranks computes longer than the others, which wait for "
+	    "it in backward() or a collective",
+	    hr__number((double)late).s, hr__number((double)steps).s, hr__number((double)ranks).s);
+	f->gain_high = HR_REST * lost;
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: no rank waits for batches meanwhile");
+}
+
 /* Finds the rank that keeps other ranks waiting longest because it computes longer than they do. */
 static void find_slow_rank(struct hr_training_job *j)
 {
@@ -94,8 +136,11 @@ static void find_slow_rank(struct hr_training_job *j)
 			slowest = i;
 		}
 	}
-	if (most < SLOW_RANK_SHARE * all)
+	if (most < SLOW_RANK_SHARE * all ||
+	    most * ((double)j->lives - 1) < SLOW_RANK_FACTOR * (all - most)) {
+		find_turns(j, all / (double)j->lives);
 		return;
+	}
 	f = hr__finding_add(j, HR_FOUND_SLOW_RANK, most / (double)j->lives);
 	if (f == NULL)
 		return;
@@ -166,15 +211,15 @@ static void find_own_mapped(struct hr_training_job *j, const struct hr_job_files
 		      "(major faults)";
 }
 
-/* Returns the path in the args of a region of kind checkpoint; NULL: it has no path. */
-static const char *saved_path(struct hr_training_job *j, const Headrace__Regions *m,
-			      const struct hr_region *g)
+/* Returns the path in the args of a region of this kind; NULL: it has no path. */
+static const char *path_of(struct hr_training_job *j, const Headrace__Regions *m,
+			   const struct hr_region *g, uint32_t kind)
 {
 	const ProtobufCBinaryData *args = g->args > 0 ? &m->texts[g->args - 1] : NULL;
 	struct hr_json_part path;
 	char *text;
 
-	if (args == NULL || g->kind != HR_REGION_CHECKPOINT ||
+	if (args == NULL || g->kind != kind ||
 	    !hr_json_part_find(args->data, args->len, HR_ARGS_PATH, &path) ||
 	    path.type != HR_JSON_STRING)
 		return NULL;
@@ -186,12 +231,12 @@ static const char *saved_path(struct hr_training_job *j, const Headrace__Regions
 	return hr__path_text(j, (uint8_t *)text, hr_json_part_text(&path, text));
 }
 
-/* Sets the object of the finding to the first path that the job saved, if the path is known. */
-static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t stream)
+/* Sets the object of the finding to the first path of a region of this kind, if it is known. */
+static void set_path(struct hr_training_job *j, struct hr_finding *f, uint32_t kind)
 {
 	struct hr_frames frames;
 
-	if (hr_regions_read(j->d->q, &j->d->q->streams[stream], &frames) < 0)
+	if (hr_regions_read(j->d->q, &j->d->q->streams[j->stream], &frames) < 0)
 		return;
 	for (size_t i = 0; i < frames.n && f->object == NULL; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;
@@ -200,7 +245,7 @@ static void set_saved(struct hr_training_job *j, struct hr_finding *f, uint32_t 
 			struct hr_region region;
 
 			hr_regions_get(m, k, &region);
-			f->object = saved_path(j, m, &region);
+			f->object = path_of(j, m, &region, kind);
 		}
 	}
 	hr_frames_free(&frames);
@@ -229,7 +274,7 @@ static void find_checkpoint(struct hr_training_job *j)
 			longest = fmax(longest, s);
 		}
 	}
-	set_saved(j, f, j->stream);
+	set_path(j, f, HR_REGION_CHECKPOINT);
 	if (n > 0 && steps >= STEPS_LEAST * n)
 		often = hr__finding_text(j, ", one in %s steps", hr__number(round(steps / n)).s);
 	if (n > 0)
@@ -238,6 +283,69 @@ static void find_checkpoint(struct hr_training_job *j)
 		    j->lives > 1 ? " of a rank" : "", hr__number(n / (double)j->lives).s, often,
 		    hr__seconds(sum / n).s, hr__seconds(longest).s);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: the training thread saves");
+}
+
+static void find_restore(struct hr_training_job *j)
+{
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
+
+	if (f != NULL)
+		set_path(j, f, HR_REGION_RESTORE);
+}
+
+/* Returns the mount with most files of the Python installation; 0: none is known. */
+static uint32_t python_mount(const struct hr_stream *s)
+{
+	uint32_t files = 0, most = 0, *counts = calloc(s->n_mounts + 1, sizeof(*counts));
+
+	if (counts == NULL || hr_stream_files(s, &files) < 0)
+		files = 0;
+	for (uint32_t i = 1; i <= files; i++) {
+		struct hr_file_info info;
+
+		if (hr_stream_file_at(s, i, false, &info) < 0 || info.scope == 0 ||
+		    info.mount == 0 || info.mount >= s->n_mounts)
+			continue;
+		counts[info.mount]++;
+		most = counts[info.mount] > counts[most] ? info.mount : most;
+	}
+	free(counts);
+	return most;
+}
+
+/* Whether such a file system is usually on the node's own disk, or in its memory. */
+static bool is_local(const char *fs_type)
+{
+	static const char *const types[] = {"ext2", "ext3",	"ext4",	 "xfs",	  "btrfs",   "zfs",
+					    "f2fs", "bcachefs", "tmpfs", "ramfs", "overlay", NULL};
+	unsigned i = 0;
+
+	while (types[i] != NULL && strcmp(types[i], fs_type) != 0)
+		i++;
+	return types[i] != NULL;
+}
+
+static void find_imports(struct hr_training_job *j)
+{
+	const struct hr_qstream *st = &j->d->q->streams[j->stream];
+	struct hr_finding *f =
+	    hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
+	const struct hr_qmount *mount = f != NULL ? hr_query_mount(st, python_mount(st->s)) : NULL;
+	const char *type;
+
+	if (mount == NULL)
+		return;
+	type = hr__finding_text(j, "%.*s", (int)mount->fs_type.value.inlined.length,
+				hr_string_text(&mount->fs_type));
+	f->object = f->mount = hr__finding_text(j, "%.*s", (int)mount->path.value.inlined.length,
+						hr_string_text(&mount->path));
+	if (type == NULL || !is_local(type))
+		return;
+	f->evidence = hr__finding_text(
+	    j, "they are on the file system %s, and were probably not in the page cache", type);
+	f->action = "start it again before you change anything: the page cache has the files now";
+	f->gain_low = f->gain_high = 0;
 }
 
 static void find_sync(struct hr_training_job *j, const struct hr_job_files *files)
@@ -259,16 +367,20 @@ static void find_sync(struct hr_training_job *j, const struct hr_job_files *file
 static void find_own_io(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	struct hr_finding *f;
-	double own = 0;
+	double own = 0, work = 0;
 
-	for (unsigned phase = HR_PHASE_TRAIN; phase < HR_PHASES; phase++)
-		if (phase != HR_PHASE_VALIDATION)
-			own += j->part[phase][HR_PART_OWN_READ] +
-			       j->part[phase][HR_PART_OWN_WRITE] +
-			       j->part[phase][HR_PART_OWN_METADATA];
+	for (unsigned phase = HR_PHASE_TRAIN; phase < HR_PHASES; phase++) {
+		if (phase == HR_PHASE_VALIDATION)
+			continue;
+		own += j->part[phase][HR_PART_OWN_READ] + j->part[phase][HR_PART_OWN_WRITE] +
+		       j->part[phase][HR_PART_OWN_METADATA];
+		work += own_work(j, phase);
+	}
 	f = hr__finding_add(j, HR_FOUND_OWN_IO, own);
-	if (f != NULL)
-		f->object = hr__item_path(j, files->own);
+	if (f == NULL)
+		return;
+	f->object = hr__item_path(j, files->own);
+	f->gain_high = fmin(f->gain_high, work);
 }
 
 static void find_validation(struct hr_training_job *j)
@@ -283,9 +395,9 @@ static void find_validation(struct hr_training_job *j)
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)
 {
 	find_listing(j, files);
-	(void)hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
+	find_imports(j);
 	find_checkpoint(j);
-	(void)hr__finding_add(j, HR_FOUND_RESTORE, hr__job_part(j, HR_PART_RESTORE));
+	find_restore(j);
 	find_sync(j, files);
 	find_own_io(j, files);
 	find_own_mapped(j, files);

@@ -46,6 +46,15 @@ static bool compare(const struct hr_job_files *f, double waited, double used, do
 	return ret->share >= MOST && ret->own >= SLOW_FACTOR * ret->others;
 }
 
+/* Whether a byte of the file takes as long as one of the others: it is only larger, or read again. */
+static bool is_only_large(const struct hr_job_files *f, const struct hr_item *s)
+{
+	double own = (double)s->read_ns / 1e9, others = (double)(f->bytes - s->bytes);
+
+	return s->bytes > 0 && others > 0 && own > (double)s->metadata_ns / 1e9 &&
+	       own / (double)s->bytes < SLOW_FACTOR * (f->read_s - own) / others;
+}
+
 static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 		      const struct hr_job_files *f)
 {
@@ -54,7 +63,7 @@ static void find_file(struct hr_training_job *j, struct hr_job_waits *w,
 	struct hr_finding *found;
 	struct slow slow;
 
-	if (s == NULL || f->read_files < FILES_MIN || n < OPERATIONS_MIN ||
+	if (s == NULL || f->read_files < FILES_MIN || n < OPERATIONS_MIN || is_only_large(f, s) ||
 	    !compare(f, (double)s->waited_ns / 1e9, (double)(s->read_ns + s->metadata_ns) / 1e9, n,
 		     &slow))
 		return;
@@ -142,6 +151,8 @@ void hr__find_places(struct hr_training_job *j, struct hr_job_waits *w,
 		     const struct hr_job_files *files)
 {
 	find_file(j, w, files);
-	find_mount(j, w, files);
+	/* Files that are examined for each sample are not faster elsewhere, or are absent. */
+	if (files->examined <= HR_EXAMINED * files->opens || w->metadata <= w->read)
+		find_mount(j, w, files);
 	find_cold(j, w, files);
 }

@@ -4,6 +4,8 @@
 #include "query/diagnosis/findings_internal.h"
 
 #define SMALL_READ (32.0 * 1024)
+/* Such reads are the cause also if the storage is saturated: each takes its time for few bytes. */
+#define TINY_READ  (4.0 * 1024)
 #define SMALL_FILE (128.0 * 1024)
 #define MANY_FILES 64u
 /* With fewer reads for each open, the files are read as a whole, and larger reads save little. */
@@ -12,8 +14,6 @@
 #define OPENS_SHARE 0.5
 /* Reading the same data, or opening a file, more often than this in each pass is a cause. */
 #define AGAIN 3.0
-/* Files that are examined so many times as often as opened: for each sample, without need. */
-#define EXAMINED 3u
 /*
  * Storage with at least this exponent (samples.h) is saturated: if more operations are under way,
  * each takes almost proportionally longer. It is if so many are under way on average.
@@ -92,12 +92,15 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	       opened = (double)f->opens / fmax(1, (double)f->read_files);
 	double size = (double)f->extent / fmax(1, (double)f->sized_files);
 
-	if ((double)f->examined > EXAMINED * (double)f->opens && w->metadata > w->read)
+	if ((double)f->examined > HR_EXAMINED * (double)f->opens && w->metadata > w->read)
 		return HR_FOUND_METADATA;
 	if (opened > AGAIN * passes && w->metadata > w->read)
 		return HR_FOUND_REOPENS;
 	if ((double)f->sized_bytes > AGAIN * passes * (double)f->extent && w->read > w->metadata)
 		return HR_FOUND_REREADS;
+	if (mean_read(f) < TINY_READ && f->data_reads > READS_PER_OPEN * f->opens &&
+	    w->read > w->metadata)
+		return HR_FOUND_SMALL_READS;
 	if (load != NULL && load->known && load->exponent >= SATURATED &&
 	    load->under_way > SATURATED_BEGIN)
 		return HR_FOUND_SATURATED;
@@ -141,7 +144,7 @@ static void describe_metadata(struct hr_training_job *j, struct hr_finding *f,
 	    hr__number((double)files->opens).s, hr__number((double)files->examined).s,
 	    hr__number((double)files->files).s,
 	    each_took(files->metadata_s, (double)files->opens + (double)files->examined).s);
-	if (files->examined > EXAMINED * files->opens) {
+	if (files->examined > HR_EXAMINED * files->opens) {
 		f->action = "examine files once instead of for each sample (os.stat, "
 			    "os.path.exists, os.listdir)";
 		predict_io(j, f, HR_FASTER, HR_FASTER);

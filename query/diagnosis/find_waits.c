@@ -14,6 +14,8 @@
  */
 #define LONG_HANDOVER 5e-3
 #define HANDOVER_HIGH 1.2
+/* The share of a hand-over for which the training thread computes, to be what takes the time. */
+#define HANDOVER_CPU 0.5
 /* Replays try this multiple of the prefetch_factor. */
 #define PREFETCH_MORE 4
 /* A job that uses a smaller share of its cores, and whose workers lack cores, is disturbed. */
@@ -355,14 +357,49 @@ static void find_workers(struct hr_training_job *j, const double *p)
 	}
 }
 
+/* Returns the CPU time of the training thread in a wait of its training loops (mean), in seconds. */
+static double cpu_in_wait(const struct hr_training_job *j)
+{
+	double ns = 0, waits = 0;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_train_life *life = &j->d->lives.list[i];
+
+		for (size_t k = 0; k < life->n_loops && hr__job_has(j, i); k++) {
+			ns += life->loops[k].trains ? (double)life->loops[k].wait_cpu_ns : 0;
+			waits += life->loops[k].trains ? (double)life->loops[k].cpu_waits : 0;
+		}
+	}
+	return ns / 1e9 / fmax(1, waits);
+}
+
 static void find_handover(struct hr_training_job *j, double lost)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_HANDOVER, lost);
-	double each = lost / fmax(1, j->waits);
+	double each = lost / fmax(1, j->waits), own = cpu_in_wait(j);
+	double others = hr_life_main_use(&j->d->lives.list[j->first]).others;
 
 	if (f == NULL)
 		return;
-	if (each >= LONG_HANDOVER) {
+	if (each >= LONG_HANDOVER && own >= HANDOVER_CPU * each) {
+		f->evidence = hr__finding_text(
+		    j, "%s a batch; the training thread itself computes for %s of it",
+		    hr__seconds(each).s, hr__seconds(fmin(own, each)).s);
+		f->action =
+		    "find out what it computes in next(): it runs the sampler, and makes objects "
+		    "of what the worker sent (return few large tensors instead of many small "
+		    "objects); " HR_FIND_STACK;
+		f->gain_high = HANDOVER_HIGH * lost;
+	} else if (each >= LONG_HANDOVER && others >= HR_PARALLEL_CORES) {
+		f->evidence = hr__finding_text(
+		    j,
+		    "%s a batch; other threads of the training process compute (%.1f cores "
+		    "between waits), and may keep Python's lock from it",
+		    hr__seconds(each).s, others);
+		f->action = "find out which threads compute, and move their work to another "
+			    "process; " HR_FIND_STACK;
+		f->gain_high = HANDOVER_HIGH * lost;
+	} else if (each >= LONG_HANDOVER) {
 		f->evidence = hr__finding_text(j, "%s a batch", hr__seconds(each).s);
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";

@@ -250,6 +250,8 @@ static void set_place(struct hr_training_job *j, struct hr_finding *f)
 
 void hr__finding_describe(struct hr_training_job *j, struct hr_finding *f)
 {
+	f->gain_high = fmin(f->gain_high, j->wall);
+	f->gain_low = fmin(f->gain_low, f->gain_high);
 	if (j->lives > 1)
 		find_rank(j, f);
 	set_place(j, f);

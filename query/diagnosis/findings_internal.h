@@ -39,6 +39,8 @@
 #define HR_FASTER 0.1
 /* Replays try this multiple of the cores or workers. */
 #define HR_MORE 2
+/* Files that are examined so many times as often as opened: for each sample, without need. */
+#define HR_EXAMINED 3u
 /* Workers that do not compute can be more than the cores: at most this many for each. Chosen. */
 #define HR_WORKERS_PER_CORE 4
 

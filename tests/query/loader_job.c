@@ -18,6 +18,8 @@ enum { TRAINS = 1, WORKER };
 
 struct loader_job plan;
 
+#define PYTHON_MOUNT 5u
+
 static struct build *stream;
 static struct hr_event ops[OPS_MAX];
 static size_t n_ops;
@@ -158,6 +160,15 @@ static const char *stacks_of(uint64_t ns)
 	return text;
 }
 
+static const char *cpu_of_wait(void)
+{
+	static char text[40];
+
+	snprintf(text, sizeof(text), plan.wait_cpu_ns > 0 ? ",\"cpu_ns\":%llu" : "",
+		 (unsigned long long)plan.wait_cpu_ns);
+	return text;
+}
+
 /* One pass as torch does it, from `at` on; returns its end. */
 static uint64_t make_pass(unsigned pass, uint64_t at)
 {
@@ -191,11 +202,11 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		snprintf(
 		    args, sizeof(args),
 		    "{\"loader\":%u,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%"
-		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s}",
+		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s%s}",
 		    loader, WORKERS, PREFETCH, i, (unsigned long long)plan.step_ns,
 		    (unsigned long long)plan.step_ns,
 		    (unsigned long long)plan.others * plan.step_ns,
-		    plan.hidden ? ",\"hidden\":true" : "");
+		    plan.hidden ? ",\"hidden\":true" : "", cpu_of_wait());
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
 		make_extra(file, received[i]);
 		at = received[i] + plan.step_ns;
@@ -246,10 +257,13 @@ static uint32_t mount_id(const struct fixture__stream *s, bool scratch)
 
 static void send_files(struct fixture__stream *s)
 {
-	Headrace__Path rows[FILES_MAX];
+	Headrace__Path rows[FILES_MAX + 1];
 	Headrace__Mount mounts[] = {
 	    {.id = mount_id(s, false), .path = BUILD_BYTES("/data"), .fs_type = "nfs4"},
 	    {.id = mount_id(s, true), .path = BUILD_BYTES("/scratch"), .fs_type = "nfs4"},
+	    {.id = PYTHON_MOUNT,
+	     .path = BUILD_BYTES("/usr"),
+	     .fs_type = plan.python != NULL ? (char *)plan.python : "ext4"},
 	};
 	char names[FILES_MAX][64];
 
@@ -264,7 +278,12 @@ static void send_files(struct fixture__stream *s)
 					   .path = build_bytes(names[i]),
 					   .mount = mount_id(s, scratch)};
 	}
-	build_paths(&s->b, rows, plan.files, mounts, 2);
+	rows[plan.files] = (Headrace__Path){.id = plan.files + 1,
+					    .hash = 999,
+					    .path = BUILD_BYTES("/usr/lib/python3/torch.py"),
+					    .mount = PYTHON_MOUNT,
+					    .scope = 1};
+	build_paths(&s->b, rows, plan.files + (plan.python != NULL), mounts, 3);
 }
 
 void loader_job_fill(struct fixture__stream *s)
@@ -282,8 +301,14 @@ void loader_job_fill(struct fixture__stream *s)
 		for (unsigned i = 0; i < 40; i++)
 			op(WORKERS, HR_OP_stat, i, &t, 10 * MS, HR_OFFSET_NONE, 0);
 	}
+	if (plan.python != NULL) {
+		uint64_t t = MS;
+
+		op(WORKERS, HR_OP_read, plan.files, &t, 400 * MS, 0, 1 << 20);
+		ops[n_ops - 1].bits = HR_EV_SCOPE_RUNTIME;
+	}
 	if (plan.extra == RESTORES)
-		region(TRAINS, HR_REGION_RESTORE, MS, 401 * MS, "{}");
+		region(TRAINS, HR_REGION_RESTORE, MS, 401 * MS, "{\"path\":\"/scratch/save.pt\"}");
 	for (unsigned pass = 0; pass < plan.passes; pass++)
 		at = make_pause(make_pass(pass, at)) + MS;
 	if (plan.passes == 0)
@@ -313,4 +338,7 @@ void loader_job_usual(void)
 	plan.start_ns = 0;
 	plan.handover_ns = 100 * US;
 	plan.extra = NO_EXTRA;
+	plan.lines = plan.late_ns = 0;
+	plan.wait_cpu_ns = 0;
+	plan.python = NULL;
 }

@@ -230,6 +230,31 @@ static struct sample small_reads(unsigned pass, unsigned i, unsigned worker, uns
 	return s;
 }
 
+static struct sample tiny_reads(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = small_reads(pass, i, worker, file);
+
+	s.read_bytes = 512;
+	return s;
+}
+
+static struct sample examined_there(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = examined(pass, i, worker, file);
+
+	s.examine_ns = is_odd(*file) ? s.examine_ns : 1 * US;
+	return s;
+}
+
+/* It takes as long for each byte as the others. */
+static struct sample one_large_file(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = one_file(pass, i, worker, file);
+
+	s.read_bytes *= s.read_ns / quick.read_ns;
+	return s;
+}
+
 static struct sample one_worker(unsigned pass, unsigned i, unsigned worker, unsigned *file)
 {
 	struct sample s = quick_sample(pass, i, worker, file);
@@ -309,6 +334,11 @@ static void ways_to_read(void **state)
 	expect(examined, 40, 2, "metadata,/data/set/,/data,\n");
 	expect(slow_open, 40, 5, "metadata,/data/set/,/data,\n"); /* once in each pass */
 	expect(small_reads, 40, 2, "small_reads,/data/set/,/data,\n");
+	plan.serial = true; /* also if the storage serves one at a time */
+	expect(tiny_reads, 40, 2, "small_reads,/data/set/,/data,\n");
+	plan.on_scratch = is_odd; /* one of two mounts is slower */
+	expect(examined_there, 40, 2, "metadata,/scratch/set/,/scratch,\n");
+	expect(one_large_file, 40, 2, "slow_reads,/data/set/,/data,\n");
 }
 
 static void workers(void **state)
@@ -405,6 +435,14 @@ static void the_training_thread(void **state)
 	expect(quick_sample, 40, 1, "worker_start,,,\n");
 	plan.handover_ns = 20 * MS;
 	expect(quick_sample, 40, 2, "handover,,,\n");
+	plan.handover_ns = 20 * MS;
+	plan.wait_cpu_ns = 15 * MS;
+	says = "20.0 ms a batch; the training thread itself computes for 15.0 ms of it";
+	expect(quick_sample, 40, 2, "handover,,,\n");
+	plan.handover_ns = 20 * MS;
+	plan.others = 1;
+	says = "other threads of the training process compute (1.0 cores between waits)";
+	expect(quick_sample, 40, 2, "handover,,,\n");
 	plan.handover_ns = 2 * MS; /* nothing to do */
 	says = "which is usual";
 	expect(quick_sample, 40, 2, "handover,,,\n");
@@ -424,7 +462,13 @@ static void the_training_thread(void **state)
 	plan.epoch = true;
 	expect(quick_sample, 40, 4, "validation,,,\n");
 	plan.extra = RESTORES;
-	expect(quick_sample, 40, 2, "restore,,,\n");
+	expect(quick_sample, 40, 2, "restore,/scratch/save.pt,,\n");
+	plan.python = "nfs4";
+	says = "install Python on local storage";
+	expect(quick_sample, 40, 2, "imports,/usr,/usr,\n");
+	plan.python = "ext4";
+	says = "start it again before you change anything";
+	expect(quick_sample, 40, 2, "imports,/usr,/usr,\n");
 	plan.extra = CHECKPOINTS;
 	plan.epoch = true;
 	expect(quick_sample, 40, 2, "checkpoint,/scratch/save.pt,,\n");

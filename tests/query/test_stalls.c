@@ -14,7 +14,7 @@
 #define SAVES 5u /* rank 0 saves for 40 units before this step */
 
 static struct build *stream;
-static bool together, backward, saves_in_step;
+static bool together, backward, saves_in_step, in_turns;
 
 static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur, uint64_t step)
 {
@@ -33,12 +33,17 @@ static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur
 	return from + dur;
 }
 
-/* Rank 1 computes for 20 units before backward(), rank 0 for 5. It takes 5 units, and rank 0 waits in it. */
+/*
+ * Rank 1 computes for 20 units before backward(), rank 0 for 5; in_turns: in each second step. It
+ * takes 5 units, and rank 0 waits in it.
+ */
 static void compute(uint32_t rank)
 {
-	uint64_t at = 100, before = rank == 0 ? 5 : 20;
+	uint64_t at = 100;
 
 	for (unsigned i = 0; i < STEPS; i++) {
+		uint64_t before = (rank == 0) != (in_turns && i % 2 == 0) ? 5 : 20;
+
 		region(rank, HR_REGION_RANGE, at + before, 25 - before, HR_REGION_UNKNOWN);
 		at = region(rank, HR_REGION_STEP, at, 25, i);
 	}
@@ -113,6 +118,12 @@ static int setup_together(void **state)
 static int setup_backward(void **state)
 {
 	backward = true;
+	return fixture__one_job(state, 2, fill);
+}
+
+static int setup_turns(void **state)
+{
+	backward = in_turns = true;
 	return fixture__one_job(state, 2, fill);
 }
 
@@ -200,6 +211,20 @@ static void a_rank_computes_longer(void **state)
 		;
 }
 
+static void ranks_compute_longer_in_turns(void **state)
+{
+	struct answer r = answer_ask("diagnose", NULL, NULL, NULL);
+
+	fixture_expect(&fix, parts_of_steps,
+		       "0,backward,50\n0,compute,125\n0,stall,75\n"
+		       "1,backward,50\n1,compute,125\n1,stall,75\n");
+	assert_true(answer_next(&r));
+	answer_text(&r, "cause", "ranks_in_turns");
+	answer_ns(&r, "lost_s", 75 * UNIT);
+	while (answer_next(&r))
+		;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +234,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(independent_ranks_do_not_wait, setup_apart,
 					    fixture_teardown),
 	    cmocka_unit_test_setup_teardown(a_rank_computes_longer, setup_backward,
+					    fixture_teardown),
+	    cmocka_unit_test_setup_teardown(ranks_compute_longer_in_turns, setup_turns,
 					    fixture_teardown),
 	    cmocka_unit_test_setup_teardown(a_checkpoint_stalls_the_next_step, setup_save,
 					    fixture_teardown),
