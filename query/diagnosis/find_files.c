@@ -43,6 +43,8 @@ static void add_item(const struct hr_training_job *j, struct hr_job_files *to,
 	to->syncs += (double)item->own_syncs;
 	if (to->slowest == NULL || item->waited_ns > to->slowest->waited_ns)
 		to->slowest = item;
+	if (to->most_read == NULL || item->bytes > to->most_read->bytes)
+		to->most_read = item;
 	if (to->own == NULL || item->own_ns > to->own->own_ns)
 		to->own = item;
 	if (to->synced == NULL || item->own_sync_ns > to->synced->own_sync_ns)

@@ -23,7 +23,17 @@
 /* A finding mentions more workers if they save at least this share of its loss. */
 #define LEAST_WORKERS 0.2
 /* If I/O takes less than this share of the CPU time around it, it does not explain this time. */
-#define EXPLAINS 0.1
+#define EXPLAINS   0.1
+#define LINE_SHOWN 0.5 /* of the wait; smaller shares are left out */
+/* With this share of the bytes, a file is named instead of its folder. */
+#define ONE_FILE 0.9
+/* Unless code reads this many bytes in a second of CPU time: it may decode or parse them. Chosen. */
+#define PARSES 0.5e6
+/*
+ * Workers of which each reads all data: the bytes of a pass differ from this number of copies by at
+ * most this share. Chosen, not measured.
+ */
+#define COPIES_SHARE 0.1
 /* The assumed CPU time of the code around an operation. */
 #define CALL_S 1.5e-6
 /*
@@ -84,6 +94,17 @@ static const struct hr_load *load_of(const struct hr_training_job *j,
 	return files->slowest != NULL ? hr__load_of(&j->d->loads, files->slowest->stream) : NULL;
 }
 
+/* Returns the bytes that workers read in a second of their CPU time. */
+static double parsed_per_s(const struct hr_training_job *j, const struct hr_job_files *files)
+{
+	double cpu = 0;
+
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++)
+		if (hr__job_made(j, &j->d->lives.fetches[i]))
+			cpu += j->d->spent[i].cpu / 1e9;
+	return (double)files->bytes / fmax(1e-9, cpu);
+}
+
 static enum hr_finding_cause cause_of(const struct hr_training_job *j, const struct hr_job_waits *w,
 				      const struct hr_job_files *f)
 {
@@ -91,12 +112,17 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	double passes = fmax(1, j->all_loops),
 	       opened = (double)f->opens / fmax(1, (double)f->read_files);
 	double size = (double)f->extent / fmax(1, (double)f->sized_files);
+	bool again = (double)f->sized_bytes > AGAIN * passes * (double)f->extent;
 
+	/* Data in the page cache: its I/O is short, but it is parsed or decoded again. */
+	if (again && hr_job_waits_io(w) < EXPLAINS * (w->cpu + w->core) &&
+	    parsed_per_s(j, f) >= PARSES)
+		return HR_FOUND_REREADS;
 	if ((double)f->examined > HR_EXAMINED * (double)f->opens && w->metadata > w->read)
 		return HR_FOUND_METADATA;
 	if (opened > AGAIN * passes && w->metadata > w->read)
 		return HR_FOUND_REOPENS;
-	if ((double)f->sized_bytes > AGAIN * passes * (double)f->extent && w->read > w->metadata)
+	if (again && w->read > w->metadata)
 		return HR_FOUND_REREADS;
 	if (mean_read(f) < TINY_READ && f->data_reads > READS_PER_OPEN * f->opens &&
 	    w->read > w->metadata)
@@ -175,9 +201,17 @@ static void describe_rereads(struct hr_training_job *j, struct hr_finding *f,
 	double again = passes * (double)files->extent / fmax(1, (double)files->sized_bytes);
 
 	f->evidence = hr__finding_text(
-	    j, "workers read %s from %s of files: %.0f times each in a pass over the data",
+	    j, "%s %s from %s of files: %.0f times each in a pass over the data%s",
+	    j->workers > 0 || j->other_kind ? "workers read" : "the training thread reads",
 	    size((double)files->sized_bytes).s, size((double)files->extent).s,
-	    (double)files->sized_bytes / (double)files->extent / passes);
+	    (double)files->sized_bytes / (double)files->extent / passes,
+	    j->line == NULL || j->line_share < LINE_SHOWN
+		? ""
+		: hr__finding_text(j, "; batches are made at %s for %.0f %% of the wait", j->line,
+				   100 * j->line_share));
+	if (files->most_read != NULL &&
+	    (double)files->most_read->bytes > ONE_FILE * (double)files->bytes)
+		f->object = hr__item_path(j, files->most_read);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they read the same data once more");
 	predict_io(j, f, again, again);
 }
@@ -273,6 +307,30 @@ static double around(const struct hr_job_waits *w, const struct hr_job_files *f,
 	return 0;
 }
 
+void hr__find_copies(struct hr_training_job *j, const struct hr_job_files *files)
+{
+	double copies =
+	    (double)files->sized_bytes / fmax(1, (double)files->extent) / fmax(1, j->all_loops);
+	struct hr_finding *f;
+
+	if (!j->iterable || j->workers < 2 || files->sized_files == 0 ||
+	    fabs(copies - j->workers) > COPIES_SHARE * j->workers)
+		return;
+	f = hr__finding_add(j, HR_FOUND_COPIES, (1 - 1.0 / j->workers) * j->loop);
+	if (f == NULL)
+		return;
+	f->object = hr__item_path(j, files->most_read);
+	f->mount = hr__item_mount(j, files->most_read);
+	f->evidence = hr__finding_text(
+	    j,
+	    "in each pass over an IterableDataset, %u workers read %.1f times the bytes of the "
+	    "files; if each worker returns all of its samples, the training gets each sample %u "
+	    "times",
+	    j->workers, copies, j->workers);
+	f->gain_low = 0;
+	f->gain_high = fmin(f->lost, j->wall);
+}
+
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 		    const struct hr_job_files *files)
 {
@@ -282,8 +340,9 @@ void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,
 
 	more =
 	    around(w, files, cause) / (cause == HR_FOUND_REREADS ? 1 : fmax(1, (double)j->lives));
-	if (cause == HR_FOUND_REREADS && hr_job_waits_io(w) < EXPLAINS * more)
-		more = 0; /* the I/O is too short to explain this CPU time */
+	if (cause == HR_FOUND_REREADS && hr_job_waits_io(w) < EXPLAINS * more &&
+	    parsed_per_s(j, files) < PARSES)
+		more = 0; /* too little I/O, and too few bytes, to explain this CPU time */
 	f = hr__finding_add(j, cause, hr_job_waits_io(w) + w->other_io + more);
 	if (f == NULL)
 		return;

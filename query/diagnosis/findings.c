@@ -76,6 +76,7 @@ static int find(struct hr_training_job *j)
 	hr__job_files(j, &files);
 	hr__find_waits(j, &files);
 	hr__find_others(j, &files);
+	hr__find_copies(j, &files);
 	if (j->to->n == first)
 		find_nothing(j);
 	for (size_t i = first; i < j->to->n; i++) {

@@ -72,7 +72,7 @@ struct hr_training_job {
 	double loops, waits;
 	double all_loops;	    /* sum of the loops of all processes */
 	uint32_t workers, prefetch; /* settings of the last training loop */
-	bool persistent;
+	bool persistent, iterable;
 	bool other_kind, own; /* as in hr_loop, of the last training loop */
 	/* The share of the waits for files that no finding has yet. */
 	double io_left;
@@ -243,12 +243,13 @@ struct hr_job_files {
 	size_t sized_files;
 	uint64_t extent, sized_bytes;
 	double read_s, metadata_s, waited_s;
-	double syncs;			/* number of fsync and related calls of training threads */
-	const struct hr_item *slowest;	/* the file with most waited_ns; NULL: none */
-	const struct hr_item *own;	/* the file with most own_ns; NULL: none */
-	const struct hr_item *synced;	/* the file with most own_sync_ns; NULL: none */
-	const struct hr_item *mapped;	/* the file with most mapped_bytes; NULL: none */
-	struct hr_job_mount mounts[16]; /* further mounts are ignored */
+	double syncs;			 /* number of fsync and related calls of training threads */
+	const struct hr_item *slowest;	 /* the file with most waited_ns; NULL: none */
+	const struct hr_item *most_read; /* the file with most bytes; NULL: none */
+	const struct hr_item *own;	 /* the file with most own_ns; NULL: none */
+	const struct hr_item *synced;	 /* the file with most own_sync_ns; NULL: none */
+	const struct hr_item *mapped;	 /* the file with most mapped_bytes; NULL: none */
+	struct hr_job_mount mounts[16];	 /* further mounts are ignored */
 	size_t n_mounts;
 	const struct hr_job_mount *slowest_mount; /* the mount with most waited_s; NULL: none */
 };
@@ -286,6 +287,8 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
+/* find_reads.c: finds workers of which each reads all data. */
+void hr__find_copies(struct hr_training_job *j, const struct hr_job_files *files);
 /* The next three are parts of hr__find_waits(). */
 
 /* find_places.c: finds a slow file, mount or first pass. Call it before hr__find_uneven. */

@@ -41,6 +41,7 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 		j->workers = l->workers;
 		j->prefetch = l->prefetch;
 		j->persistent = l->persistent;
+		j->iterable = l->iterable;
 		j->other_kind = l->other_kind;
 		j->own = l->own;
 		j->waits += (double)l->n;

@@ -202,11 +202,12 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		snprintf(
 		    args, sizeof(args),
 		    "{\"loader\":%u,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%"
-		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s%s}",
+		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s%s%s}",
 		    loader, WORKERS, PREFETCH, i, (unsigned long long)plan.step_ns,
 		    (unsigned long long)plan.step_ns,
 		    (unsigned long long)plan.others * plan.step_ns,
-		    plan.hidden ? ",\"hidden\":true" : "", cpu_of_wait());
+		    plan.hidden ? ",\"hidden\":true" : "",
+		    plan.iterable ? ",\"iterable\":true" : "", cpu_of_wait());
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
 		make_extra(file, received[i]);
 		at = received[i] + plan.step_ns;
@@ -339,6 +340,7 @@ void loader_job_usual(void)
 	plan.handover_ns = 100 * US;
 	plan.extra = NO_EXTRA;
 	plan.lines = plan.late_ns = 0;
+	plan.iterable = false;
 	plan.wait_cpu_ns = 0;
 	plan.python = NULL;
 }

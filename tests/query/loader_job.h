@@ -57,6 +57,7 @@ struct loader_job {
 	unsigned lines;	      /* a fetch is in so many lines, one after the other; 0: no samples */
 	unsigned late_ns;     /* of each sample */
 	enum extra extra;
+	bool iterable;	      /* the data set is */
 	uint64_t wait_cpu_ns; /* of the training thread in a wait; 0: unknown */
 	const char *python; /* it imports a file from a file system of this type before the loops */
 };

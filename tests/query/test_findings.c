@@ -230,6 +230,14 @@ static struct sample small_reads(unsigned pass, unsigned i, unsigned worker, uns
 	return s;
 }
 
+static struct sample computes(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.cpu_ns = 20 * MS;
+	return s;
+}
+
 static struct sample tiny_reads(unsigned pass, unsigned i, unsigned worker, unsigned *file)
 {
 	struct sample s = small_reads(pass, i, worker, file);
@@ -243,6 +251,25 @@ static struct sample examined_there(unsigned pass, unsigned i, unsigned worker, 
 	struct sample s = examined(pass, i, worker, file);
 
 	s.examine_ns = is_odd(*file) ? s.examine_ns : 1 * US;
+	return s;
+}
+
+/* One file is read and parsed for each sample. */
+static struct sample parsed(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = computes(pass, i, worker, file);
+
+	*file = 0;
+	return s;
+}
+
+/* Each of the two workers reads all files. */
+static struct sample copied(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = computes(pass, i, worker, file);
+
+	s.cpu_ns = 1 * MS;
+	*file = i / 2;
 	return s;
 }
 
@@ -297,14 +324,6 @@ static struct sample remote(unsigned pass, unsigned i, unsigned worker, unsigned
 	return s;
 }
 
-static struct sample computes(unsigned pass, unsigned i, unsigned worker, unsigned *file)
-{
-	struct sample s = quick_sample(pass, i, worker, file);
-
-	s.cpu_ns = 20 * MS;
-	return s;
-}
-
 static void files_and_mounts(void **state)
 {
 	loader_job_usual();
@@ -334,6 +353,12 @@ static void ways_to_read(void **state)
 	expect(examined, 40, 2, "metadata,/data/set/,/data,\n");
 	expect(slow_open, 40, 5, "metadata,/data/set/,/data,\n"); /* once in each pass */
 	expect(small_reads, 40, 2, "small_reads,/data/set/,/data,\n");
+	says = "workers read 76.3 MiB from 977 KiB of files: 40 times each in a pass over the data";
+	expect(parsed, 2, 2, "rereads,/data/set/f00,/data,\n");
+	plan.iterable = true;
+	plan.step_ns = 18 * MS;
+	says = "2 workers read 2.0 times the bytes of the files";
+	expect(copied, 20, 2, "copies,/data/set/f00,/data,\n");
 	plan.serial = true; /* also if the storage serves one at a time */
 	expect(tiny_reads, 40, 2, "small_reads,/data/set/,/data,\n");
 	plan.on_scratch = is_odd; /* one of two mounts is slower */
