@@ -310,6 +310,9 @@ static int fold_frame(void *context, Headrace__Frame *frame)
 
 /* ---- streams ---- */
 
+/* A shorter process trains nothing. */
+#define TRAINS_LEAST_NS UINT64_C(1000000000)
+
 static int fold_processes(struct loader *l)
 {
 	for (uint32_t i = 0; i < l->stream->n_processes; i++) {
@@ -327,6 +330,9 @@ static int fold_processes(struct loader *l)
 			who->processes++;
 			who->deselected = who->deselected || process->msg->deselected;
 		}
+		if (process->msg->end_ns == 0 ||
+		    process->msg->end_ns - process->msg->start_ns >= TRAINS_LEAST_NS)
+			hr_summary_python_take(&l->s->python, &process->msg->cmdline);
 		l->s->processes++;
 		l->s->processes_open += process->msg->end_ns == 0;
 		if (process->msg->world_size > l->world)

@@ -148,6 +148,8 @@ int hr_paths_special(const struct hr_summary_paths *p, struct hr_summary_sums *r
 /* Adds a region of the frame. Returns 0 or -ENOMEM. */
 int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *frame,
 			  const struct hr_region *region);
+/* Takes a process into account, whose command line has a blank between words. */
+void hr_summary_python_take(struct hr_summary_python *p, const ProtobufCBinaryData *cmdline);
 void hr_summary_python_done(struct hr_summary_python *p);
 
 /* Prints why functions, stacks or marks are missing and, without loops, how to mark them. */

@@ -66,6 +66,32 @@ int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *
 	return 0;
 }
 
+/* Whether a word is an option of Python that lets it ignore PYTHONPATH: -E, -I or -S. */
+static bool ignores_path(const char *word, size_t n)
+{
+	for (size_t i = 1; i < n && strchr("cmWX", word[i]) == NULL; i++)
+		if (strchr("EIS", word[i]) != NULL)
+			return true;
+	return false;
+}
+
+void hr_summary_python_take(struct hr_summary_python *p, const ProtobufCBinaryData *cmdline)
+{
+	char text[256], *next = text, *word, *name;
+	size_t n = cmdline->len < sizeof(text) - 1 ? cmdline->len : sizeof(text) - 1;
+	bool ignores = false;
+
+	memcpy(text, cmdline->data, n);
+	text[n] = '\0';
+	name = strsep(&next, " ");
+	name = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
+	if (strncmp(name, "python", strlen("python")) != 0)
+		return;
+	while ((word = strsep(&next, " ")) != NULL && word[0] == '-' && word[1] != '-')
+		ignores |= ignores_path(word, strlen(word));
+	p->ignoring += ignores;
+}
+
 void hr_summary_python_done(struct hr_summary_python *p)
 {
 	for (int i = 0; i < HR_SUMMARY_PYTHON_KINDS; i++)
@@ -82,6 +108,13 @@ void hr_summary_python_print(const struct hr_summary_python *p, bool loops, stru
 				"headrace.step(number) in it, and mark its waits: "
 				"headrace.region(kind=headrace.INPUT_WAIT)",
 				p->framework);
+	if (p->ignoring > 0 && !loops)
+		hr__summary_say(sheet, HR_STYLE_WARN, "  note",
+				"no training loop and no wait for data is known of %u Python "
+				"process%s: the options -E, -I or -S let Python ignore "
+				"PYTHONPATH, which loads headrace's marks; start them without "
+				"these options",
+				p->ignoring, p->ignoring == 1 ? "" : "es");
 	for (int i = 0; i < HR_SUMMARY_PYTHON_KINDS; i++)
 		if (p->reasons[i] != NULL)
 			hr__summary_say(sheet, HR_STYLE_WARN, "  note",

@@ -13,26 +13,28 @@ struct interpreter {
 	const char *value;    /* letters with a value: the rest of the word, or the next word */
 	const char *attached; /* letters whose value is always the rest of the word */
 	const char *words;    /* options whose value is the next word; blanks separate them */
+	const char *kept;     /* a word of letters without values stays if one of these is in it */
 	bool long_options;    /* a single dash begins a long option, not letters */
 };
 
 static const struct interpreter interpreters[] = {
-    {"python", "c", "m", "WXQ", "", " --check-hash-based-pycs ", false},
-    {"pypy", "c", "m", "WXQ", "", "", false},
-    {"sh", "c", "", "oO", "", "", false},
-    {"bash", "c", "", "oO", "", " --rcfile --init-file ", false},
-    {"dash", "c", "", "o", "", "", false},
-    {"ksh", "c", "", "o", "", "", false},
-    {"zsh", "c", "", "o", "", "", false},
-    {"perl", "eE", "", "I", "mMiFxDC0l", "", false},
-    {"ruby", "e", "", "IrCE", "ixFKT0", "", false},
-    {"lua", "e", "", "l", "", "", false},
-    {"php", "rBRE", "", "cdzt", "", "", false},
-    {"julia", "eE", "", "LpJHCt", "", " --project --threads --load --sysimage ", false},
-    {"Rscript", "e", "", "", "", "", false},
-    {"node", "ep", "", "r", "", " --eval --print --require --import --loader ", false},
+    {"python", "c", "m", "WXQ", "", " --check-hash-based-pycs ", "EIS", false},
+    {"pypy", "c", "m", "WXQ", "", "", "EIS", false},
+    {"sh", "c", "", "oO", "", "", "", false},
+    {"bash", "c", "", "oO", "", " --rcfile --init-file ", "", false},
+    {"dash", "c", "", "o", "", "", "", false},
+    {"ksh", "c", "", "o", "", "", "", false},
+    {"zsh", "c", "", "o", "", "", "", false},
+    {"perl", "eE", "", "I", "mMiFxDC0l", "", "", false},
+    {"ruby", "e", "", "IrCE", "ixFKT0", "", "", false},
+    {"lua", "e", "", "l", "", "", "", false},
+    {"php", "rBRE", "", "cdzt", "", "", "", false},
+    {"julia", "eE", "", "LpJHCt", "", " --project --threads --load --sysimage ", "", false},
+    {"Rscript", "e", "", "", "", "", "", false},
+    {"node", "ep", "", "r", "", " --eval --print --require --import --loader ", "", false},
     {"java", "", "", "", "",
-     " -cp -classpath --class-path -p --module-path --add-modules --upgrade-module-path ", true},
+     " -cp -classpath --class-path -p --module-path --add-modules --upgrade-module-path ", "",
+     true},
 };
 
 /* `at` is a position in the input. `used` is the size of the result, which overwrites the input. */
@@ -111,6 +113,8 @@ enum after { GO_ON, SKIP_ONE, DONE };
 static enum after take_letters(struct cutter *c, const struct interpreter *in, const char *word,
 			       size_t n)
 {
+	bool kept = false;
+
 	for (size_t i = 1; i < n; i++) {
 		size_t next_bytes;
 		const char *value;
@@ -131,7 +135,10 @@ static enum after take_letters(struct cutter *c, const struct interpreter *in, c
 			return i + 1 == n ? SKIP_ONE : GO_ON;
 		if (has(in->attached, word[i]))
 			return GO_ON;
+		kept |= has(in->kept, word[i]);
 	}
+	if (kept)
+		cmdline_keep(c, word, n);
 	return GO_ON;
 }
 

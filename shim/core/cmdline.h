@@ -3,6 +3,7 @@
  * cmdline.h - the part of a command line that the shim sends: the program, and its script or module
  *
  *      python3 -u train.py --token x     python3 train.py
+ *      python3 -I train.py               python3 -I train.py: it ignores PYTHONPATH
  *      python3 -m torch.run --nodes 2    python3 -m torch.run
  *      python3 -c 'code' 7               python3 -c
  *      bash -ec 'code'                   bash -ec

@@ -153,6 +153,11 @@ class Environment(harness.Case):
         self.assertLess(len(env["HEADRACE_SOCKET"]), 108)
         self.assertRegex(env["LD_PRELOAD"], r"/libheadrace\.so$")
 
+    def test_python_ignores_the_marks(self):
+        for options, expected in ((("-I",), True), (("-BEs",), True), ((), False)):
+            done = self.run_it("--", PYTHON, *options, "-c", "import time; time.sleep(1.01)")
+            self.assertEqual("of 1 Python process: the options -E, -I or -S let Python ignore PYTHONPATH" in " ".join(done.stderr.split()), expected)
+
     def test_functions(self):
         for option, globs in (("--functions", "*"), ("--functions=a.*,b", "a.*,b")):
             env = self.environment_of(option)
