@@ -27,6 +27,8 @@
  */
 #define SLOW_RANK_SHARE	 0.5
 #define SLOW_RANK_FACTOR 2
+/* Validations that compute for a smaller share of the wall time are no finding. Chosen. */
+#define VALIDATION_SHARE 0.2
 /* With fewer steps for each checkpoint, the evidence does not mention how often they occur. */
 #define STEPS_LEAST 2
 
@@ -192,8 +194,9 @@ static void find_main(struct hr_training_job *j)
 	    j,
 	    "the training thread computes for %s in each step; backward() and the optimizer take "
 	    "%s of that",
-	    hr__seconds(cpu * between / fmax(1, j->waits)).s,
-	    hr__seconds((backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) / fmax(1, j->waits))
+	    hr__seconds(cpu * between / fmax(1, j->batches)).s,
+	    hr__seconds((backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) /
+			fmax(1, j->batches))
 		.s);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "more workers or faster storage: the batches are ready");
@@ -385,11 +388,23 @@ static void find_own_io(struct hr_training_job *j, const struct hr_job_files *fi
 
 static void find_validation(struct hr_training_job *j)
 {
-	double validation = 0;
+	double validation = 0, waits = 0;
+	struct hr_finding *f;
 
-	for (unsigned part = 0; part < HR_PART_END; part++)
-		validation += j->part[HR_PHASE_VALIDATION][part];
-	(void)hr__finding_add(j, HR_FOUND_VALIDATION, validation);
+	for (unsigned part = 0; part < HR_PART_END; part++) {
+		double s = j->part[HR_PHASE_VALIDATION][part];
+
+		validation += s;
+		waits += hr_part_waits(part) ? s : 0;
+	}
+	if (validation - waits < VALIDATION_SHARE * j->wall)
+		return;
+	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation - waits);
+	if (f != NULL && waits >= hr__worth(j))
+		f->evidence = hr__finding_text(
+		    j,
+		    "validations take %s, with waits for batches, which have causes of their own",
+		    hr__seconds(validation).s);
 }
 
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files)

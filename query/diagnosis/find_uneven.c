@@ -270,7 +270,7 @@ static double busy(const struct hr_training_job *j)
  */
 static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 {
-	double before = j->part[HR_PHASE_TRAIN][HR_PART_WAIT_PREFETCH],
+	double before = hr__loop_part(j, HR_PART_WAIT_PREFETCH),
 	       lost = hr_job_waits_making(w) + before;
 	uint32_t prefetch = j->prefetch > 0 ? j->prefetch : 2, best = 0;
 	struct hr_finding *f;

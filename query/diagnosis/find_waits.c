@@ -296,9 +296,10 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 }
 
 /* If only counters were recorded, time that looks like sleep may be a read. */
-static void find_unknown(struct hr_training_job *j, const double *p)
+static void find_unknown(struct hr_training_job *j)
 {
-	double lost = p[HR_PART_WAIT_UNKNOWN] + (j->counters ? p[HR_PART_WAIT_ASLEEP] : 0);
+	double lost = hr__loop_part(j, HR_PART_WAIT_UNKNOWN) +
+		      (j->counters ? hr__loop_part(j, HR_PART_WAIT_ASLEEP) : 0);
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_WAIT_UNKNOWN, lost);
 
 	if (f == NULL)
@@ -325,11 +326,12 @@ static const char *loops_which(struct hr_training_job *j)
 		   : hr__finding_text(j, "%.0f loops, each of which", j->loops);
 }
 
-static void find_workers(struct hr_training_job *j, const double *p)
+static void find_workers(struct hr_training_job *j)
 {
+	double start = hr__loop_part(j, HR_PART_WAIT_WORKER_START);
 	double lost =
-	    p[HR_PART_WAIT_WORKER_START] + p[HR_PART_WAIT_END] + p[HR_PART_CREATE_WORKERS];
-	bool starts = j->workers > 0 || p[HR_PART_WAIT_WORKER_START] > 0;
+	    start + hr__loop_part(j, HR_PART_WAIT_END) + hr__loop_part(j, HR_PART_CREATE_WORKERS);
+	bool starts = j->workers > 0 || start > 0;
 	struct hr_finding *f = starts ? hr__finding_add(j, HR_FOUND_WORKER_START, lost) : NULL;
 	struct hr_setting setting = HR_SETTING_SAME;
 
@@ -474,7 +476,6 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 {
-	const double *p = j->part[HR_PHASE_TRAIN];
 	struct hr_job_waits w = hr__job_waits(j);
 	size_t before = j->to->n;
 
@@ -482,7 +483,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 	hr__find_uneven(j, &w);
 	/* hr__find_uneven may have advised a larger prefetch_factor already. */
 	if (j->to->n == before || j->to->list[j->to->n - 1].cause != HR_FOUND_PREFETCH)
-		find_prefetch(j, p[HR_PART_WAIT_PREFETCH]);
+		find_prefetch(j, hr__loop_part(j, HR_PART_WAIT_PREFETCH));
 	hr__find_reads(j, &w, files);
 	if (j->other_kind)
 		find_computing_other(j, &w);
@@ -490,7 +491,7 @@ void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files)
 		find_computing(j, &w);
 	find_idle(j, &w);
 	find_mapped(j, files, w.fault, w.all);
-	find_unknown(j, p);
-	find_workers(j, p);
-	find_handover(j, p[HR_PART_WAIT_HANDOVER]);
+	find_unknown(j);
+	find_workers(j);
+	find_handover(j, hr__loop_part(j, HR_PART_WAIT_HANDOVER));
 }

@@ -68,15 +68,15 @@ struct hr_training_job {
 	 */
 	double used;
 	double part[HR_PHASES][HR_PART_END];
-	/* mean numbers of training loops, and of waits in these loops */
-	double loops, waits;
+	/* mean numbers of training loops, of waits in these loops, and of waits in all loops */
+	double loops, batches, waits;
 	double all_loops;	    /* sum of the loops of all processes */
 	uint32_t workers, prefetch; /* settings of the last training loop */
 	bool persistent, iterable;
 	bool other_kind, own; /* as in hr_loop, of the last training loop */
 	/* The share of the waits for files that no finding has yet. */
 	double io_left;
-	/* Waits of training loops while a batch was made; whether fetches in them have samples. */
+	/* Waits of loops while a batch was made; whether fetches in them have samples. */
 	double making;
 	bool sampled;
 	bool unsampled; /* none has, although one was long enough: stacks were not recorded */
@@ -109,7 +109,7 @@ static inline bool hr__job_made(const struct hr_training_job *j, const struct hr
 }
 
 /*
- * What the training loops waited for while workers made a batch, in seconds. Each finding subtracts
+ * What the loops of training and validation waited for while workers made a batch, in seconds. Each finding subtracts
  * the time that it reports, so that no later finding reports the same time.
  */
 struct hr_job_waits {
@@ -150,7 +150,9 @@ static inline double hr__worth(const struct hr_training_job *j)
 int hr__job_make(struct hr_training_job *j, const struct hr_diagnosis *d, size_t life);
 /* Returns the time of a part in all phases except validation. */
 double hr__job_part(const struct hr_training_job *j, enum hr_part part);
-/* Returns the waits of the training loops, before any finding. */
+/* Returns the time of a part in the loops of the training and of validations. */
+double hr__loop_part(const struct hr_training_job *j, enum hr_part part);
+/* Returns the waits of these loops, before any finding. */
 struct hr_job_waits hr__job_waits(const struct hr_training_job *j);
 
 /* job_line.c: sets making, sampled, line and line_share. -ENOMEM: j->error. */

@@ -75,7 +75,7 @@ void hr__job_line(struct hr_training_job *j)
 
 		for (size_t k = 0; k < life->n && j->error == 0 && hr__job_has(j, i); k++)
 			if (life->blocks[k].kind == HR_BLOCK_FETCH &&
-			    life->blocks[k].phase == HR_PHASE_TRAIN)
+			    hr_phase_loops(life->blocks[k].phase))
 				j->error = block_add(&t, lives, &life->blocks[k]);
 	}
 	for (size_t i = 0; i < t.n; i++)

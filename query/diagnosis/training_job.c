@@ -34,6 +34,7 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 		const struct hr_loop *l = &life->loops[i];
 
 		j->all_loops++;
+		j->waits += (double)l->n;
 		if (!l->trains)
 			continue;
 		j->loop += (double)(l->to - l->from) / 1e9;
@@ -44,7 +45,7 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 		j->iterable = l->iterable;
 		j->other_kind = l->other_kind;
 		j->own = l->own;
-		j->waits += (double)l->n;
+		j->batches += (double)l->n;
 	}
 	j->wall += (double)(life->to - life->from) / 1e9;
 	j->cores += life->cores;
@@ -128,6 +129,7 @@ int hr__job_make(struct hr_training_job *j, const struct hr_diagnosis *d, size_t
 	j->cores /= (double)j->lives;
 	j->loops /= (double)j->lives;
 	j->waits /= (double)j->lives;
+	j->batches /= (double)j->lives;
 	return read_levels(j);
 }
 
@@ -140,21 +142,27 @@ double hr__job_part(const struct hr_training_job *j, enum hr_part part)
 	return s;
 }
 
+double hr__loop_part(const struct hr_training_job *j, enum hr_part part)
+{
+	return j->part[HR_PHASE_TRAIN][part] + j->part[HR_PHASE_VALIDATION][part];
+}
+
 struct hr_job_waits hr__job_waits(const struct hr_training_job *j)
 {
-	const double *p = j->part[HR_PHASE_TRAIN];
-	struct hr_job_waits w = {.read = p[HR_PART_WAIT_READ],
-				 .metadata = p[HR_PART_WAIT_METADATA],
-				 .other_io = p[HR_PART_WAIT_WRITE] + p[HR_PART_WAIT_RUNTIME],
-				 .cpu = p[HR_PART_WAIT_CPU],
-				 .core = p[HR_PART_WAIT_CORE],
-				 .fault = p[HR_PART_WAIT_FAULT],
-				 .sleep = p[HR_PART_WAIT_SLEEP],
-				 .network = p[HR_PART_WAIT_NETWORK],
-				 .lock = p[HR_PART_WAIT_LOCK],
-				 .asleep = j->counters ? 0 : p[HR_PART_WAIT_ASLEEP]};
+	struct hr_job_waits w = {.read = hr__loop_part(j, HR_PART_WAIT_READ),
+				 .metadata = hr__loop_part(j, HR_PART_WAIT_METADATA),
+				 .other_io = hr__loop_part(j, HR_PART_WAIT_WRITE) +
+					     hr__loop_part(j, HR_PART_WAIT_RUNTIME),
+				 .cpu = hr__loop_part(j, HR_PART_WAIT_CPU),
+				 .core = hr__loop_part(j, HR_PART_WAIT_CORE),
+				 .fault = hr__loop_part(j, HR_PART_WAIT_FAULT),
+				 .sleep = hr__loop_part(j, HR_PART_WAIT_SLEEP),
+				 .network = hr__loop_part(j, HR_PART_WAIT_NETWORK),
+				 .lock = hr__loop_part(j, HR_PART_WAIT_LOCK),
+				 .asleep = j->counters ? 0 : hr__loop_part(j, HR_PART_WAIT_ASLEEP)};
 
 	for (unsigned part = 0; part < HR_PART_END; part++)
-		w.all += hr_part_waits(part) && part != HR_PART_WAIT_HIDDEN ? p[part] : 0;
+		w.all +=
+		    hr_part_waits(part) && part != HR_PART_WAIT_HIDDEN ? hr__loop_part(j, part) : 0;
 	return w;
 }

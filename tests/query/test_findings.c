@@ -486,6 +486,8 @@ static void the_training_thread(void **state)
 	plan.extra = VALIDATES;
 	plan.epoch = true;
 	expect(quick_sample, 40, 4, "validation,,,\n");
+	plan.extra = VALIDATES; /* its waits have the same cause as those of the training */
+	expect(latency, 40, 4, "slow_reads,/data/set/,/data,\n");
 	plan.extra = RESTORES;
 	expect(quick_sample, 40, 2, "restore,/scratch/save.pt,,\n");
 	plan.python = "nfs4";
