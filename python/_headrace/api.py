@@ -44,6 +44,12 @@ OTHER_POINTERS = ["waited", "enter", "leave", "passed", "record"]
 _names = {}
 
 
+def _folders():
+    """Returns the folders that may have the C module: that of this package, and, for a package that pip has installed, that of the start-up module."""
+    starts = [finder.find_spec.__globals__["HERE"] for finder in sys.meta_path if getattr(finder, "__name__", "") == "HeadraceLast"]
+    return [os.path.dirname(path) for path in (os.path.dirname(os.path.abspath(__file__)), *starts)]
+
+
 def _fast():
     """Returns the functions of the C module, which uses Python's stable ABI. Free-threaded Pythons lack this ABI."""
     if sys.implementation.name != "cpython" or "t" in getattr(sys, "abiflags", ""):
@@ -53,7 +59,7 @@ def _fast():
     from _frozen_importlib_external import ExtensionFileLoader
 
     name = "_headrace_fast"
-    path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name + ".abi3.so")
+    path = next(filter(os.path.exists, (os.path.join(folder, name + ".abi3.so") for folder in _folders())), name)
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
     made = {name: getattr(module, name) for name in POINTERS + ["begin_spent", "end_spent", "begin_wait", "end_wait", "end_step"]}

@@ -3,6 +3,7 @@
 """The package headrace: what a program says arrives, and nothing happens where nobody listens."""
 
 import os
+import shutil
 
 import harness
 from harness import CHECKPOINT, INPUT_WAIT, MARK, MODULES, NONE, RANGE, Case
@@ -461,6 +462,23 @@ class Api(Case):
                     continue
                 raise AssertionError("no exception")
         """)
+
+
+class Pip(Case):
+    def test_a_package_of_pip(self):
+        """It has no module in C, but the start-up module has one."""
+        for name in "headrace", "_headrace":
+            shutil.copytree(f"{MODULES}/{name}", f"{self.dir}/site/{name}")
+        for startup, found in (True, "True\n"), (False, "False\n"):
+            out = self.run_python(f"""
+                import sys
+                sys.path.insert(0, {self.dir + "/site"!r})
+                import headrace
+                from _headrace import api
+                assert api.__file__.startswith({self.dir!r})
+                print(api.module is not None)
+            """, env=self.environment(startup=startup))
+            self.assertEqual(out, found)
 
 
 class Ctypes(Api):
