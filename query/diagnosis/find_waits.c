@@ -16,6 +16,8 @@
 #define HANDOVER_HIGH 1.2
 /* The share of a hand-over for which the training thread computes, to be what takes the time. */
 #define HANDOVER_CPU 0.5
+/* The share of this time in which workers have no core, so that a hand-over lacks one, too. Chosen. */
+#define CONTENDED 0.3
 /* Replays try this multiple of the prefetch_factor. */
 #define PREFETCH_MORE 4
 /* A job that uses a smaller share of its cores, and whose workers lack cores, is disturbed. */
@@ -375,6 +377,20 @@ static double cpu_in_wait(const struct hr_training_job *j)
 	return ns / 1e9 / fmax(1, waits);
 }
 
+/* Returns the share of the time that workers were ready to compute in which they had no core. */
+static double without_core(const struct hr_training_job *j)
+{
+	double cpu = 0, core = 0;
+
+	for (size_t i = j->first_fetch; i < j->end_fetch; i++) {
+		if (!hr__job_made(j, &j->d->lives.fetches[i]))
+			continue;
+		cpu += j->d->spent[i].cpu;
+		core += j->d->spent[i].core;
+	}
+	return core / fmax(1, cpu + core);
+}
+
 static void find_handover(struct hr_training_job *j, double lost)
 {
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_HANDOVER, lost);
@@ -400,6 +416,14 @@ static void find_handover(struct hr_training_job *j, double lost)
 		    hr__seconds(each).s, others);
 		f->action = "find out which threads compute, and move their work to another "
 			    "process; " HR_FIND_STACK;
+		f->gain_high = HANDOVER_HIGH * lost;
+	} else if (each >= LONG_HANDOVER && without_core(j) >= CONTENDED) {
+		f->evidence = hr__finding_text(
+		    j,
+		    "%s a batch; workers had no core for %.0f %% of the time in which they could "
+		    "compute, and a hand-over needs one, too",
+		    hr__seconds(each).s, 100 * without_core(j));
+		f->action = "request more cores, or find other programs on the node (top)";
 		f->gain_high = HANDOVER_HIGH * lost;
 	} else if (each >= LONG_HANDOVER) {
 		f->evidence = hr__finding_text(j, "%s a batch", hr__seconds(each).s);

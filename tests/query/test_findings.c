@@ -429,6 +429,14 @@ static void cores(void **state)
 	expect(mapped, 40, 2, "mapped_files,/data/set/,/data,\n");
 }
 
+static struct sample quick_without_core(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	struct sample s = quick_sample(pass, i, worker, file);
+
+	s.core_ns = 1 * MS;
+	return s;
+}
+
 static void lines(void **state)
 {
 	plan.lines = 1;
@@ -468,6 +476,9 @@ static void the_training_thread(void **state)
 	plan.others = 1;
 	says = "other threads of the training process compute (1.0 cores between waits)";
 	expect(quick_sample, 40, 2, "handover,,,\n");
+	plan.handover_ns = 20 * MS;
+	says = "workers had no core for 77 % of the time in which they could compute";
+	expect(quick_without_core, 40, 2, "handover,,,\n");
 	plan.handover_ns = 2 * MS; /* nothing to do */
 	says = "which is usual";
 	expect(quick_sample, 40, 2, "handover,,,\n");
