@@ -138,7 +138,7 @@ int hr_option_next(struct hr_options *o)
 		rest = o->argv[o->next++];
 	}
 	o->value = option->id == HR_OPTION_JSON ? "json" : rest;
-	if (option->id == HR_OPTION_FORMAT &&
+	if (option->id == HR_OPTION_FORMAT && o->value != NULL &&
 	    hr_option_word(option->name, option->values, o->value) < 0)
 		return HR_OPTION_BAD;
 	return option->id == HR_OPTION_JSON ? HR_OPTION_FORMAT : option->id;

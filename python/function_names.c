@@ -18,11 +18,12 @@ static const char *project;
 static const char *const *foreign_folders, *const *name_globs;
 static char main_folder[PATH_MAX]; /* of the program's script; "": not known yet */
 
-void function_names_set(const char *folder, const char *const *foreign, const char *const *globs)
+bool function_names_set(const char *folder, const char *const *foreign, const char *const *globs)
 {
-	project = folder;
+	project = strdup(folder);
 	foreign_folders = foreign;
 	name_globs = globs;
+	return project != NULL;
 }
 
 /* ---- what is known ------------------------------------------------------------------------- */

@@ -15,10 +15,10 @@
 
 /*
  * Sets the project's folder (an absolute path, or ""), the folders below which no code belongs to
- * the project, and the globs that names must match. Both lists are NULL-terminated. Nothing is
- * copied: all texts must stay.
+ * the project, and the globs that names must match. Both lists are NULL-terminated, and must stay.
+ * Returns false if memory is short.
  */
-void function_names_set(const char *folder, const char *const *foreign, const char *const *globs);
+bool function_names_set(const char *folder, const char *const *foreign, const char *const *globs);
 
 /*
  * Returns the name of a function that is to be recorded, or NULL. The frame that runs `code` is the

@@ -268,12 +268,10 @@ static PyObject *functions_own(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "sOOO", &folder, &foreign, &globs, &disable) ||
 	    !python_texts(foreign, &foreign_folders) || !python_texts(globs, &name_globs))
 		return NULL;
-	folder = strdup(folder);
-	if (!folder)
+	if (!function_names_set(folder, foreign_folders, name_globs))
 		return PyErr_NoMemory();
 	Py_IncRef(disable);
 	frames_init();
-	function_names_set(folder, foreign_folders, name_globs);
 	return python_none();
 }
 

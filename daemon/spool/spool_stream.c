@@ -482,7 +482,7 @@ static int see(void *arg, const char *folder, int dir_fd)
 	const struct hr_stream *s;
 
 	(void)dir_fd;
-	if (hr_spool_stream_open(d->spool, folder, &st) < 0)
+	if (hr_spool_stream_open(d->spool, folder, &st) != 0)
 		return 0;
 	s = spool_discard_find(d, st->id);
 	if (s && hr_spool_stream_remove(st) == 0)

@@ -39,7 +39,7 @@ static int choose(struct hr_training_job *j)
 		if (hr__job_has(j, j->first + i))
 			stalls[all++] = stall_of(j, i);
 	hr_doubles_sort(stalls, all);
-	if (stalls[all - 1] > 0 && stalls[REPLAYED] < stalls[all - 1])
+	if (all > REPLAYED && stalls[REPLAYED] < stalls[all - 1])
 		j->stalled_least = stalls[REPLAYED];
 	free(stalls);
 	return 0;

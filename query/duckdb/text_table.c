@@ -50,7 +50,7 @@ int hr_text_table_new(unsigned n_columns, const struct hr_text_table_style *styl
 	t->n_columns = t->n_shown = n_columns;
 	t->columns = calloc(n_columns, sizeof(*t->columns));
 	if (!t->list)
-		t->cells = malloc((size_t)KEPT_ROWS * n_columns * sizeof(*t->cells));
+		t->cells = calloc((size_t)KEPT_ROWS * n_columns, sizeof(*t->cells));
 	if (t->columns == NULL || (t->cells == NULL && !t->list)) {
 		hr_text_table_free(t);
 		return -ENOMEM;
@@ -65,7 +65,7 @@ void hr_text_table_free(struct hr_text_table *t)
 		return;
 	for (unsigned i = 0; t->columns != NULL && i < t->n_columns; i++)
 		free(t->columns[i].name);
-	for (size_t i = 0; i < t->n_cells; i++)
+	for (size_t i = 0; t->cells != NULL && i < t->n_cells; i++)
 		free(t->cells[i]);
 	free(t->cells);
 	free(t->columns);
