@@ -135,7 +135,8 @@ class Browsers(PageCase):
             got = sum(row[at] or 0 for row in section["rows"] if not isinstance(row[at], str))
             whole = sum(row[column] or 0 for row in want if name not in ("sizes", "durations") or row["what"] == ("bytes" if name == "sizes" else "ns"))
             self.assertEqual(got, whole, name)
-            self.assertGreater(section["shapes"], len(section["rows"]) // 2, name)
+            # The area of a file is its time, and may be too small to be drawn.
+            self.assertGreater(section["shapes"], 0 if name == "files" else len(section["rows"]) // 2, name)
 
     def query_text(self, sql):
         done = self.headrace("query", self.store, "--format", "json", sql)

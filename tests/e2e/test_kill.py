@@ -144,7 +144,7 @@ class Kill(Loader):
             with open(f"{path}/cgroup.procs", "w", encoding="ascii") as procs:
                 procs.write("0")
 
-        self.start(epochs=60, preexec_fn=enter)
+        self.start(epochs=1_000_000, preexec_fn=enter)  # it must not end before
         self.wait_for_reads(3000)
         returned = {pid: returned for pid, _, returned in self.slots()}
         recorded = self.recorded({pid: READ * n + MORE for pid, n in returned.items()})
