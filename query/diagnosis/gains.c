@@ -146,5 +146,5 @@ void hr__advise_line(struct hr_training_job *j, struct hr_finding *f, bool setti
 		others = hr__finding_text(j, ", or %s", f->action);
 	f->action = hr__finding_text(j, "make %s faster%s", j->line, others);
 	f->gain_low = 0;
-	f->gain_high = fmin(HR_REST * f->lost, hr__most_gain(j));
+	f->gain_high = fmax(f->gain_high, fmin(HR_REST * f->lost, hr__most_gain(j)));
 }
