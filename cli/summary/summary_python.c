@@ -81,6 +81,8 @@ void hr_summary_python_take(struct hr_summary_python *p, const ProtobufCBinaryDa
 	size_t n = cmdline->len < sizeof(text) - 1 ? cmdline->len : sizeof(text) - 1;
 	bool ignores = false;
 
+	if (n == 0)
+		return;
 	memcpy(text, cmdline->data, n);
 	text[n] = '\0';
 	name = strsep(&next, " ");
