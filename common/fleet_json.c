@@ -30,7 +30,7 @@ static void put_mounts(struct hr_json *j, size_t n, Headrace__FleetMount **mount
 
 static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 {
-	if (!hr_json_object_if(j, "busiest_rank", r != NULL) || r == NULL)
+	if (!hr_json_object_if(j, "busiest_rank", r != NULL))
 		return;
 	hr_json_escaped(j, "node", r->node);
 	hr_json_plus1(j, "rank", r->rank_plus1);
@@ -40,7 +40,7 @@ static void put_rank(struct hr_json *j, const Headrace__FleetRank *r)
 
 static void put_folder(struct hr_json *j, const Headrace__FleetFolder *f)
 {
-	if (!hr_json_object_if(j, "busiest_folder", f != NULL) || f == NULL)
+	if (!hr_json_object_if(j, "busiest_folder", f != NULL))
 		return;
 	hr_json_escaped(j, "node", f->node);
 	hr_json_path(j, "path", f->path.data, f->path.len);
@@ -67,7 +67,7 @@ static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 
 static void put_save(struct hr_json *j, const Headrace__FleetSave *s)
 {
-	if (!hr_json_object_if(j, "checkpoint", s != NULL) || s == NULL)
+	if (!hr_json_object_if(j, "checkpoint", s != NULL))
 		return;
 	hr_json_escaped(j, "node", s->node);
 	hr_json_plus1(j, "rank", s->rank_plus1);

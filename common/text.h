@@ -149,8 +149,6 @@ void hr_json_end(struct hr_json *j);
  * leave the loop with `break`.
  */
 bool hr_json_row(struct hr_json *j, const char *key, size_t i, size_t n);
-/* Begins an object if `known`. Otherwise writes null and returns false. */
-bool hr_json_object_if(struct hr_json *j, const char *key, bool known);
 void hr_json_string(struct hr_json *j, const char *key, const char *text); /* NULL becomes null */
 void hr_json_path(struct hr_json *j, const char *key, const void *path, size_t n);
 /* Writes a text of another machine: escaped as a path, because it may not be UTF-8. NULL: null. */
@@ -162,6 +160,15 @@ void hr_json_int(struct hr_json *j, const char *key, int64_t value);
 void hr_json_double(struct hr_json *j, const char *key, double value); /* NAN becomes null */
 void hr_json_bool(struct hr_json *j, const char *key, bool value);
 void hr_json_null(struct hr_json *j, const char *key);
+/* Begins an object if `known`. Otherwise writes null and returns false. */
+static inline bool hr_json_object_if(struct hr_json *j, const char *key, bool known)
+{
+	if (known)
+		hr_json_object(j, key);
+	else
+		hr_json_null(j, key);
+	return known;
+}
 /* Writes the number before `plus1`, as messages have ranks and workers. 0 becomes null. */
 void hr_json_plus1(struct hr_json *j, const char *key, uint32_t plus1);
 void hr_json_raw(struct hr_json *j, const char *key, const char *json); /* `json` is JSON already */

@@ -101,15 +101,6 @@ bool hr_json_row(struct hr_json *j, const char *key, size_t i, size_t n)
 	return i < n;
 }
 
-bool hr_json_object_if(struct hr_json *j, const char *key, bool known)
-{
-	if (known)
-		hr_json_object(j, key);
-	else
-		hr_json_null(j, key);
-	return known;
-}
-
 void hr_json_string(struct hr_json *j, const char *key, const char *text)
 {
 	begin_value(j, key);

@@ -67,12 +67,9 @@ int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *
 }
 
 /* Whether a word is an option of Python that lets it ignore PYTHONPATH: -E, -I or -S. */
-static bool ignores_path(const char *word, size_t n)
+static bool ignores_path(const char *word)
 {
-	for (size_t i = 1; i < n && strchr("cmWX", word[i]) == NULL; i++)
-		if (strchr("EIS", word[i]) != NULL)
-			return true;
-	return false;
+	return strcspn(word, "EIS") < strcspn(word, "cmWX"); /* letters after these are a value */
 }
 
 void hr_summary_python_take(struct hr_summary_python *p, const ProtobufCBinaryData *cmdline)
@@ -90,7 +87,7 @@ void hr_summary_python_take(struct hr_summary_python *p, const ProtobufCBinaryDa
 	if (strncmp(name, "python", strlen("python")) != 0)
 		return;
 	while ((word = strsep(&next, " ")) != NULL && word[0] == '-' && word[1] != '-')
-		ignores |= ignores_path(word, strlen(word));
+		ignores |= ignores_path(word);
 	p->ignoring += ignores;
 }
 

@@ -22,8 +22,8 @@
  */
 #define MODEL_BACKWARDS 1.5
 /*
- * The slow rank causes at least this share of the stalls, and this many times as much as the mean of
- * the others. Chosen: no second rank can be named, and two ranks in turns have no slow one.
+ * The slow rank causes at least this share of the stalls, and this many times as much as the mean
+ * of the others. Chosen: no second rank can be named, and two ranks in turns have no slow one.
  */
 #define SLOW_RANK_SHARE	 0.5
 #define SLOW_RANK_FACTOR 2
@@ -114,7 +114,6 @@ static void find_turns(struct hr_training_job *j, double lost)
 	    "in %s of %s steps, one of %s ranks computes longer than the others, which wait for "
 	    "it in backward() or a collective",
 	    hr__number((double)late).s, hr__number((double)steps).s, hr__number((double)ranks).s);
-	f->gain_high = HR_REST * lost;
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
 }
@@ -318,13 +317,13 @@ static uint32_t python_mount(const struct hr_stream *s)
 }
 
 /* Whether such a file system is usually on the node's own disk, or in its memory. */
-static bool is_local(const char *fs_type)
+static bool is_local(const duckdb_string_t *fs_type)
 {
 	static const char *const types[] = {"ext2", "ext3",	"ext4",	 "xfs",	  "btrfs",   "zfs",
 					    "f2fs", "bcachefs", "tmpfs", "ramfs", "overlay", NULL};
 	unsigned i = 0;
 
-	while (types[i] != NULL && strcmp(types[i], fs_type) != 0)
+	while (types[i] != NULL && !hr__text_is(fs_type, types[i], strlen(types[i])))
 		i++;
 	return types[i] != NULL;
 }
@@ -335,18 +334,16 @@ static void find_imports(struct hr_training_job *j)
 	struct hr_finding *f =
 	    hr__finding_add(j, HR_FOUND_IMPORTS, hr__job_part(j, HR_PART_IMPORT_IO));
 	const struct hr_qmount *mount = f != NULL ? hr_query_mount(st, python_mount(st->s)) : NULL;
-	const char *type;
 
 	if (mount == NULL)
 		return;
-	type = hr__finding_text(j, "%.*s", (int)mount->fs_type.value.inlined.length,
-				hr_string_text(&mount->fs_type));
 	f->object = f->mount = hr__finding_text(j, "%.*s", (int)mount->path.value.inlined.length,
 						hr_string_text(&mount->path));
-	if (type == NULL || !is_local(type))
+	if (!is_local(&mount->fs_type))
 		return;
 	f->evidence = hr__finding_text(
-	    j, "they are on the file system %s, and were probably not in the page cache", type);
+	    j, "they are on the file system %.*s, and were probably not in the page cache",
+	    (int)mount->fs_type.value.inlined.length, hr_string_text(&mount->fs_type));
 	f->action = "start it again before you change anything: the page cache has the files now";
 	f->gain_low = f->gain_high = 0;
 }

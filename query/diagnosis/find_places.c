@@ -46,7 +46,7 @@ static bool compare(const struct hr_job_files *f, double waited, double used, do
 	return ret->share >= MOST && ret->own >= SLOW_FACTOR * ret->others;
 }
 
-/* Whether a byte of the file takes as long as one of the others: it is only larger, or read again. */
+/* Whether its bytes take as long as those of others: the file is only larger, or read again. */
 static bool is_only_large(const struct hr_job_files *f, const struct hr_item *s)
 {
 	double own = (double)s->read_ns / 1e9, others = (double)(f->bytes - s->bytes);

@@ -27,7 +27,7 @@
 #define LINE_SHOWN 0.5 /* of the wait; smaller shares are left out */
 /* With this share of the bytes, a file is named instead of its folder. */
 #define ONE_FILE 0.9
-/* Unless code reads this many bytes in a second of CPU time: it may decode or parse them. Chosen. */
+/* Code that reads so many bytes in a second of CPU time may decode or parse them. Chosen. */
 #define PARSES 0.5e6
 /*
  * Workers of which each reads all data: the bytes of a pass differ from this number of copies by at
@@ -94,6 +94,12 @@ static const struct hr_load *load_of(const struct hr_training_job *j,
 	return files->slowest != NULL ? hr__load_of(&j->d->loads, files->slowest->stream) : NULL;
 }
 
+/* Returns how often a pass over a loader reads the same data. */
+static double times_read(const struct hr_training_job *j, const struct hr_job_files *files)
+{
+	return (double)files->sized_bytes / fmax(1, (double)files->extent) / fmax(1, j->all_loops);
+}
+
 /* Returns the bytes that workers read in a second of their CPU time. */
 static double parsed_per_s(const struct hr_training_job *j, const struct hr_job_files *files)
 {
@@ -112,7 +118,7 @@ static enum hr_finding_cause cause_of(const struct hr_training_job *j, const str
 	double passes = fmax(1, j->all_loops),
 	       opened = (double)f->opens / fmax(1, (double)f->read_files);
 	double size = (double)f->extent / fmax(1, (double)f->sized_files);
-	bool again = (double)f->sized_bytes > AGAIN * passes * (double)f->extent;
+	bool again = times_read(j, f) > AGAIN;
 
 	/* Data in the page cache: its I/O is short, but it is parsed or decoded again. */
 	if (again && hr_job_waits_io(w) < EXPLAINS * (w->cpu + w->core) &&
@@ -197,14 +203,12 @@ static void describe_reopens(struct hr_training_job *j, struct hr_finding *f,
 static void describe_rereads(struct hr_training_job *j, struct hr_finding *f,
 			     const struct hr_job_files *files)
 {
-	double passes = fmax(1, j->all_loops);
-	double again = passes * (double)files->extent / fmax(1, (double)files->sized_bytes);
+	double times = times_read(j, files);
 
 	f->evidence = hr__finding_text(
 	    j, "%s %s from %s of files: %.0f times each in a pass over the data%s",
-	    j->workers > 0 || j->other_kind ? "workers read" : "the training thread reads",
-	    size((double)files->sized_bytes).s, size((double)files->extent).s,
-	    (double)files->sized_bytes / (double)files->extent / passes,
+	    hr__has_workers(j) ? "workers read" : "the training thread reads",
+	    size((double)files->sized_bytes).s, size((double)files->extent).s, times,
 	    j->line == NULL || j->line_share < LINE_SHOWN
 		? ""
 		: hr__finding_text(j, "; batches are made at %s for %.0f %% of the wait", j->line,
@@ -213,7 +217,7 @@ static void describe_rereads(struct hr_training_job *j, struct hr_finding *f,
 	    (double)files->most_read->bytes > ONE_FILE * (double)files->bytes)
 		f->object = hr__item_path(j, files->most_read);
 	hr__avoid(j, f, 1 << HR_USUAL_WORKERS, "more workers: they read the same data once more");
-	predict_io(j, f, again, again);
+	predict_io(j, f, 1 / times, 1 / times);
 }
 
 static void describe_small_files(struct hr_training_job *j, struct hr_finding *f,
@@ -309,8 +313,7 @@ static double around(const struct hr_job_waits *w, const struct hr_job_files *f,
 
 void hr__find_copies(struct hr_training_job *j, const struct hr_job_files *files)
 {
-	double copies =
-	    (double)files->sized_bytes / fmax(1, (double)files->extent) / fmax(1, j->all_loops);
+	double copies = times_read(j, files);
 	struct hr_finding *f;
 
 	if (!j->iterable || j->workers < 2 || files->sized_files == 0 ||
@@ -327,8 +330,6 @@ void hr__find_copies(struct hr_training_job *j, const struct hr_job_files *files
 	    "files; if each worker returns all of its samples, the training gets each sample %u "
 	    "times",
 	    j->workers, copies, j->workers);
-	f->gain_low = 0;
-	f->gain_high = fmin(f->lost, j->wall);
 }
 
 void hr__find_reads(struct hr_training_job *j, struct hr_job_waits *w,

@@ -16,7 +16,7 @@
 #define HANDOVER_HIGH 1.2
 /* The share of a hand-over for which the training thread computes, to be what takes the time. */
 #define HANDOVER_CPU 0.5
-/* The share of this time in which workers have no core, so that a hand-over lacks one, too. Chosen. */
+/* If workers have no core for this share of this time, a hand-over lacks one, too. Chosen. */
 #define CONTENDED 0.3
 /* Replays try this multiple of the prefetch_factor. */
 #define PREFETCH_MORE 4
@@ -361,7 +361,7 @@ static void find_workers(struct hr_training_job *j)
 	}
 }
 
-/* Returns the CPU time of the training thread in a wait of its training loops (mean), in seconds. */
+/* Returns the mean CPU time of the training thread in a wait of training loops, in seconds. */
 static double cpu_in_wait(const struct hr_training_job *j)
 {
 	double ns = 0, waits = 0;
@@ -399,7 +399,12 @@ static void find_handover(struct hr_training_job *j, double lost)
 
 	if (f == NULL)
 		return;
-	if (each >= LONG_HANDOVER && own >= HANDOVER_CPU * each) {
+	f->gain_high = each >= LONG_HANDOVER ? HANDOVER_HIGH * lost : 0;
+	if (each < LONG_HANDOVER) {
+		f->evidence = hr__finding_text(
+		    j, "%s a batch, which is usual: larger batches need fewer hand-overs",
+		    hr__seconds(each).s);
+	} else if (own >= HANDOVER_CPU * each) {
 		f->evidence = hr__finding_text(
 		    j, "%s a batch; the training thread itself computes for %s of it",
 		    hr__seconds(each).s, hr__seconds(fmin(own, each)).s);
@@ -407,8 +412,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 		    "find out what it computes in next(): it runs the sampler, and makes objects "
 		    "of what the worker sent (return few large tensors instead of many small "
 		    "objects); " HR_FIND_STACK;
-		f->gain_high = HANDOVER_HIGH * lost;
-	} else if (each >= LONG_HANDOVER && others >= HR_PARALLEL_CORES) {
+	} else if (others >= HR_PARALLEL_CORES) {
 		f->evidence = hr__finding_text(
 		    j,
 		    "%s a batch; other threads of the training process compute (%.1f cores "
@@ -416,25 +420,18 @@ static void find_handover(struct hr_training_job *j, double lost)
 		    hr__seconds(each).s, others);
 		f->action = "find out which threads compute, and move their work to another "
 			    "process; " HR_FIND_STACK;
-		f->gain_high = HANDOVER_HIGH * lost;
-	} else if (each >= LONG_HANDOVER && without_core(j) >= CONTENDED) {
+	} else if (without_core(j) >= CONTENDED) {
 		f->evidence = hr__finding_text(
 		    j,
 		    "%s a batch; workers had no core for %.0f %% of the time in which they could "
 		    "compute, and a hand-over needs one, too",
 		    hr__seconds(each).s, 100 * without_core(j));
 		f->action = "request more cores, or find other programs on the node (top)";
-		f->gain_high = HANDOVER_HIGH * lost;
-	} else if (each >= LONG_HANDOVER) {
+	} else {
 		f->evidence = hr__finding_text(j, "%s a batch", hr__seconds(each).s);
 		f->action =
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
-		f->gain_high = HANDOVER_HIGH * lost;
-	} else {
-		f->evidence = hr__finding_text(
-		    j, "%s a batch, which is usual: larger batches need fewer hand-overs",
-		    hr__seconds(each).s);
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: the batches are already made");
 }

@@ -152,7 +152,7 @@ static void find_rank(struct hr_training_job *j, struct hr_finding *f)
 /* Returns the text of a cause, with the words for those who make the batches: {workers|threads}. */
 static const char *meaning_of(struct hr_training_job *j, enum hr_finding_cause cause)
 {
-	bool workers = j->workers > 0 || (j->other_kind && !j->own);
+	bool workers = hr__has_workers(j);
 	const char *text = causes[cause].meaning, *from = strchr(text, '{'), *to, *other;
 
 	if (from == NULL)

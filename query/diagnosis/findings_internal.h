@@ -99,6 +99,11 @@ static inline bool hr__job_has(const struct hr_training_job *j, size_t life)
 {
 	return j->d->scope.rank == HR_ANY_RANK || j->d->scope.rank == j->d->lives.list[life].rank;
 }
+/* Whether workers make the batches, and not threads of the training process. */
+static inline bool hr__has_workers(const struct hr_training_job *j)
+{
+	return j->workers > 0 || (j->other_kind && !j->own);
+}
 /* Whether a worker made this batch, for a rank that the diagnosis is about. */
 static inline bool hr__job_made(const struct hr_training_job *j, const struct hr_fetch *f)
 {
@@ -109,7 +114,8 @@ static inline bool hr__job_made(const struct hr_training_job *j, const struct hr
 }
 
 /*
- * What the loops of training and validation waited for while workers made a batch, in seconds. Each finding subtracts
+ * What the loops of training and validation waited for while workers made a batch, in seconds. Each
+ * finding subtracts
  * the time that it reports, so that no later finding reports the same time.
  */
 struct hr_job_waits {
