@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* args.h - the keys of args.def as constants: HR_ARGS_LOADER is "loader" */
+/* args.h - the keys of args.def as constants (HR_ARGS_LOADER is "loader"), and a fact about values */
 #ifndef HEADRACE_PROTO_ARGS_H
 #define HEADRACE_PROTO_ARGS_H
 
@@ -7,5 +7,11 @@
 	__attribute__((unused)) static const char HR_ARGS_##NAME[] = key;
 #include "proto/args.def"
 #undef HR_ARGS
+
+/*
+ * HR_ARGS_STACKS: the time from a sample to the next one is 0.5 to 1.5 times this one (ns), and each
+ * time is as probable as any other.
+ */
+#define HR_ARGS_SAMPLES_EVERY_NS 20000000
 
 #endif

@@ -168,6 +168,7 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 	if (!name)
 		return NULL;
 	api->begin(name);
+	stacks_resume();
 	wait_cpu.began_at_ns = now;
 	stepped.waited = true;
 	wait_cpu.began_ns =
@@ -253,6 +254,7 @@ static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 	char room[ARGS_MAX];
 
 	api->end(step_args(room, sizeof(room)));
+	stacks_resume();
 	if (accelerator_stepped())
 		mark_use();
 	return python_none();
@@ -442,7 +444,7 @@ PyObject *PyInit__headrace_fast(void)
 	}
 	accelerator_init();
 	made = PyModule_Create2(&module, PYTHON_API_VERSION);
-	if (made && (functions_init(made, api) < 0 || stacks_init(made) < 0))
+	if (made && (functions_init(made, api) < 0 || stacks_init(made, api) < 0))
 		PyErr_Clear(); /* functions.py and stacks.py do not find their functions */
 	return made;
 }

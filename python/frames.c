@@ -6,23 +6,17 @@
 
 #include "python/library.h"
 
-/* Not in the stable ABI of all versions, so they may be missing. In the order of the versions. */
+/* Not in the stable ABI of all versions, so it may be missing. */
 static struct {
-	PyObject *(*code)(PyObject *frame);	 /* since 3.9 */
-	PyObject *(*innermost)(PyThreadState *); /* since 3.9 */
-	int (*collect_off)(void);		 /* since 3.10; returns whether it was on */
-	int (*collect_on)(void);
+	PyObject *(*code)(PyObject *frame); /* since 3.9 */
 } python;
 
 void frames_init(void)
 {
 	static const struct library_function list[] = {
-	    {"PyFrame_GetCode", offsetof(__typeof__(python), code)},
-	    {"PyThreadState_GetFrame", offsetof(__typeof__(python), innermost)},
-	    {"PyGC_Disable", offsetof(__typeof__(python), collect_off)},
-	    {"PyGC_Enable", offsetof(__typeof__(python), collect_on)}};
+	    {"PyFrame_GetCode", offsetof(__typeof__(python), code)}};
 
-	library_functions(NULL, RTLD_LAZY, list, 4, &python);
+	library_functions(NULL, RTLD_LAZY, list, 1, &python);
 }
 
 /*
@@ -47,28 +41,18 @@ PyObject *frame_code(PyObject *frame)
 	return code;
 }
 
-/* Before 3.9, the frame is the fourth word of a thread state. */
-PyObject *frame_innermost(PyThreadState *thread)
+PyObject *frame_outer(PyObject *frame)
 {
-	PyObject *frame;
+	PyObject *outer = PyObject_GetAttrString(frame, "f_back");
 
-	if (python.innermost)
-		return python.innermost(thread);
-	frame = ((PyObject **)thread)[3];
-	if (frame)
-		Py_IncRef(frame);
-	return frame;
-}
-
-/* Before 3.11, frames are objects already: to read them allocates nothing that is collected. */
-bool frames_collect_off(void)
-{
-	return python.collect_on && python.collect_off();
-}
-
-void frames_collect_on(void)
-{
-	python.collect_on();
+	Py_DecRef(frame);
+	if (outer == (PyObject *)&_Py_NoneStruct) {
+		Py_DecRef(outer);
+		return NULL;
+	}
+	if (!outer)
+		PyErr_Clear();
+	return outer;
 }
 
 const char *python_text(PyObject *object)

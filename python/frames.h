@@ -19,15 +19,11 @@ void frames_init(void);
 /* Returns the code object of a frame as a new reference. NULL: it cannot be read. */
 PyObject *frame_code(PyObject *frame);
 
-/* Returns the innermost frame of a thread as a new reference. NULL: the thread runs no code. */
-PyObject *frame_innermost(PyThreadState *thread);
-
 /*
- * Prevents that an allocation collects garbage, which can run code of the program. Returns whether
- * frames_collect_on() must undo it before Python's lock is released.
+ * Returns the frame that called `frame`, whose reference it drops, as a new reference. NULL: none.
+ * To make a frame can collect garbage, which runs code of the program.
  */
-bool frames_collect_off(void);
-void frames_collect_on(void);
+PyObject *frame_outer(PyObject *frame);
 
 /* Returns the UTF-8 of a text, which lives as long as the object. NULL: it is none. */
 const char *python_text(PyObject *object);

@@ -46,6 +46,7 @@ struct python_module {
 _Static_assert(sizeof(struct python_module) == 13 * sizeof(void *), "PyModuleDef");
 
 extern char _Py_NoneStruct;
+extern const char *Py_GetVersion(void); /* "3.11.2 (main, ..." */
 extern PyObject *PyExc_ImportError;
 extern PyObject *PyExc_ValueError;
 extern PyObject *PyModule_Create2(struct python_module *, int);
@@ -64,6 +65,7 @@ extern PyObject *PyErr_NoMemory(void);
 extern int PyArg_ParseTuple(PyObject *, const char *, ...);
 extern void PyErr_Clear(void);
 extern PyObject *PyEval_GetGlobals(void); /* borrowed; NULL: no Python code is running */
+extern PyObject *PyEval_GetFrame(void);	  /* as above */
 extern int PyModule_AddFunctions(PyObject *, struct python_method *);
 extern PyObject *PyCFunction_NewEx(struct python_method *, PyObject *self, PyObject *module);
 extern PyObject *PyCapsule_New(void *, const char *name, void (*destructor)(PyObject *));
@@ -72,14 +74,11 @@ extern PyObject *PyObject_GetAttrString(PyObject *, const char *);
 extern PyObject *PyObject_Type(PyObject *);
 extern PyObject *PyDict_GetItemString(PyObject *, const char *); /* borrowed */
 extern const char *PyUnicode_AsUTF8AndSize(PyObject *, intptr_t *);
+extern PyObject *PyUnicode_FromString(const char *);
 extern long PyLong_AsLong(PyObject *);
 extern intptr_t PyTuple_Size(PyObject *);
 extern int PyFrame_GetLineNumber(PyObject *);
 extern PyThreadState *PyThreadState_Get(void);
-extern PyThreadState *PyEval_SaveThread(void);
-extern void PyEval_RestoreThread(PyThreadState *);
-extern int PyGILState_Ensure(void);
-extern void PyGILState_Release(int);
 extern void Py_IncRef(PyObject *);
 extern void Py_DecRef(PyObject *);
 

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/fnv.h"
 #include "python/frames.h"
+#include "python/unlocked.h"
 
-#define FRAMES_MAX 64u /* frames that are read */
-#define SHOWN_MAX  8u  /* frames in the text */
+#define SHOWN_MAX 8u /* frames in the text */
 
 static struct {
 	const char *folder;
@@ -43,34 +44,6 @@ static void plain(char *text)
 			*text = '?';
 }
 
-/* Reads the name of a function. Before Python 3.11, it does not contain the class. */
-static void function_of(PyObject *code, char *room, size_t size)
-{
-	static bool lacks_qualified;
-
-	if (!lacks_qualified && text_attribute(code, "co_qualname", room, size))
-		return;
-	if (PyErr_Occurred()) {
-		PyErr_Clear();
-		lacks_qualified = true;
-	}
-	if (!text_attribute(code, "co_name", room, size))
-		stpcpy(room, "?");
-}
-
-/* Returns false if the text of the frame does not fit. */
-static bool frame_text(PyObject *frame, PyObject *code, const char *path, char *room, size_t size)
-{
-	char function[128];
-	int n;
-
-	function_of(code, function, sizeof(function));
-	n = snprintf(room, size, "%s:%d %s", short_path(path), PyFrame_GetLineNumber(frame),
-		     function);
-	plain(room);
-	return n > 0 && (size_t)n < size;
-}
-
 static void stack_add(struct stack_text *text, const char *frame)
 {
 	size_t n = strlen(text->stack);
@@ -92,63 +65,94 @@ static bool is_frozen(const char *path)
 	return strncmp(path, "<frozen", strlen("<frozen")) == 0;
 }
 
-/* Adds a frame. `*shown` and `*own`: frames in the text, and whether the line is known. */
-static void add_frame(PyObject *frame, PyObject *code, const char *path, struct stack_text *ret,
-		      unsigned *shown, bool *own)
-{
-	char text[sizeof(ret->line)];
-	bool foreign = is_frozen(path) || path_is_foreign(path, project.foreign);
+/* ---- the text of a place --------------------------------------------------------------------------- */
 
+#define KEPT 256u /* a power of 2 */
+
+struct place_text {
+	struct unlocked_place place; /* code 0: none */
+	bool is_caller, is_foreign, is_loader, is_model;
+	char text[160]; /* "": it does not fit */
+};
+
+_Static_assert(sizeof(struct unlocked_place) == 4 * sizeof(uintptr_t) + 2 * sizeof(int32_t),
+	       "no padding, so memcmp() compares places");
+
+static struct place_text kept[KEPT];
+
+void stack_text_forget(void)
+{
+	memset(kept, 0, sizeof(kept));
+}
+
+static bool read_text(const struct unlocked_place *place, struct place_text *ret)
+{
+	char path[PATH_MAX], function[128];
+	int n;
+
+	if (!unlocked_file(place, path, sizeof(path)))
+		return false;
+	if (!unlocked_function(place, function, sizeof(function)))
+		stpcpy(function, "?");
+	ret->place = *place;
+	ret->is_caller = is_caller(path);
+	ret->is_foreign = is_frozen(path) || path_is_foreign(path, project.foreign);
+	ret->is_loader = strstr(path, "/torch/utils/data/") != NULL;
+	ret->is_model = strstr(path, "/torch/nn/modules/module.py") != NULL;
+	n = snprintf(ret->text, sizeof(ret->text), "%s:%d %s", short_path(path),
+		     unlocked_line(place), function);
+	plain(ret->text);
+	if ((size_t)n >= sizeof(ret->text))
+		ret->text[0] = '\0';
+	return true;
+}
+
+/* Returns the text of a place, which is kept until another place needs the room. NULL: unknown. */
+static const struct place_text *text_of(const struct unlocked_place *place)
+{
+	uint64_t hash = hr_fnv(HR_FNV_BASIS, place, sizeof(*place));
+	struct place_text *one = &kept[hash % KEPT];
+
+	if (memcmp(&one->place, place, sizeof(*place)) == 0)
+		return one;
+	return read_text(place, one) ? one : NULL;
+}
+
+/* ---- the text of a stack --------------------------------------------------------------------------- */
+
+/* Adds a frame. `*shown` and `*own`: frames in the text, and whether the line is known. */
+static void add_frame(const struct place_text *frame, struct stack_text *ret, unsigned *shown,
+		      bool *own)
+{
 	/* The DataLoader's own frames are in every stack, so only the innermost is of interest. */
-	if (*shown > 0 && ((*own && *shown >= SHOWN_MAX) || strstr(path, "/torch/utils/data/")))
-		return;
-	if (!frame_text(frame, code, path, text, sizeof(text)))
+	if (frame->text[0] == '\0' ||
+	    (*shown > 0 && ((*own && *shown >= SHOWN_MAX) || frame->is_loader)))
 		return;
 	if (*shown < SHOWN_MAX)
-		stack_add(ret, text);
-	if (*shown == 0 || (!foreign && !*own))
-		stpcpy(ret->line, text);
-	*own = *own || !foreign;
+		stack_add(ret, frame->text);
+	if (*shown == 0 || (!frame->is_foreign && !*own))
+		stpcpy(ret->line, frame->text);
+	*own = *own || !frame->is_foreign;
 	++*shown;
 }
 
-/* Returns the frame that called `frame`, to which it drops the reference. */
-static PyObject *frame_outer(PyObject *frame)
+bool stack_text_read(const PyThreadState *thread, struct stack_text *ret)
 {
-	PyObject *outer = PyObject_GetAttrString(frame, "f_back");
-
-	Py_DecRef(frame);
-	if (outer == (PyObject *)&_Py_NoneStruct) {
-		Py_DecRef(outer);
-		return NULL;
-	}
-	if (!outer)
-		PyErr_Clear();
-	return outer;
-}
-
-bool stack_text_read(PyThreadState *thread, struct stack_text *ret)
-{
-	PyObject *frame = frame_innermost(thread);
-	bool own = false, inside = true;
-	unsigned shown = 0;
+	struct unlocked_place places[UNLOCKED_MAX];
+	unsigned n = unlocked_places(thread, places), shown = 0;
+	bool own = false;
 
 	ret->line[0] = ret->stack[0] = '\0';
-	for (unsigned i = 0; frame && inside && i < FRAMES_MAX; i++) {
-		PyObject *code = frame_code(frame);
-		char path[PATH_MAX];
+	ret->in_fetch = ret->in_model = false;
+	for (unsigned i = 0; i < n && !ret->in_fetch; i++) {
+		const struct place_text *frame = text_of(&places[i]);
 
-		if (code && text_attribute(code, "co_filename", path, sizeof(path))) {
-			inside = !is_caller(path);
-			if (inside)
-				add_frame(frame, code, path, ret, &shown, &own);
-		}
-		PyErr_Clear();
-		if (code)
-			Py_DecRef(code);
-		frame = frame_outer(frame);
+		if (!frame)
+			continue;
+		ret->in_fetch = frame->is_caller;
+		ret->in_model |= frame->is_model;
+		if (!frame->is_caller)
+			add_frame(frame, ret, &shown, &own);
 	}
-	if (frame)
-		Py_DecRef(frame);
 	return shown > 0;
 }

@@ -5,7 +5,7 @@
  * A frame is `file:line function`. The file of a frame below the project's folder is relative to
  * this folder; other files have their last two parts.
  *
- * Threads   Python's lock is held. No Python code runs, and no Python error is left.
+ * Threads   stack_text_read() needs no lock of Python; one thread at a time calls it.
  */
 #ifndef HEADRACE_PYTHON_STACK_TEXT_H
 #define HEADRACE_PYTHON_STACK_TEXT_H
@@ -17,6 +17,8 @@
 struct stack_text {
 	char line[160];	 /* innermost frame that is not foreign; else the innermost frame */
 	char stack[400]; /* innermost first, with " < " between frames; outer ones may not fit */
+	bool in_fetch;	 /* it ends at the caller of a fetch */
+	bool in_model;	 /* a module of torch.nn is called */
 };
 
 /*
@@ -25,10 +27,13 @@ struct stack_text {
  */
 void stack_text_set(const char *folder, const char *const *callers, const char *const *foreign);
 
+/* Forgets what was read. For a forked child: another thread of its parent may have been reading. */
+void stack_text_forget(void);
+
 /*
- * Reads the stack of a thread, up to the caller of the fetch. The texts need no
- * escapes in JSON. Returns false if the thread runs no Python code of a fetch.
+ * Reads the stack of a thread, up to the caller of a fetch. The texts need no escapes in JSON.
+ * Returns false if it has no frame, or if its stack cannot be read.
  */
-bool stack_text_read(PyThreadState *thread, struct stack_text *ret);
+bool stack_text_read(const PyThreadState *thread, struct stack_text *ret);
 
 #endif

@@ -3,44 +3,69 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/now.h"
+#include "proto/args.h"
 #include "python/frames.h"
+#include "python/own_samples.h"
 #include "python/spent.h"
 #include "python/stack_text.h"
+#include "python/unlocked.h"
 
 /* Python defines the signatures of functions, so some parameters are unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define EVERY_NS    20000000u
 #define SAMPLES_MAX 16u
+#define MISSES_MAX  8u	  /* moments without a fetch, after which the sampler waits for one */
+#define OWN_FIRST   3000u /* after so many own samples, they are rarer: each OWN_EACH moments */
+#define OWN_EACH    5u
 #define STACK_BYTES 262144u /* of the sampler; the variables of all threads are in it, too */
 #define ROOM_LEFT   64u
 
-static bool on;
-
-/* ---- the fetch that is sampled ----------------------------------------------------------------- */
+static bool on; /* changed only with Python's lock */
+static const struct headrace_api *api;
 
 struct stack_sample {
-	uint64_t due_ns, at_ns; /* the sampler waited for Python's lock from `due` to `at` */
+	uint64_t at_ns;
 	struct stack_text text;
 };
 
-/* Changed and read only with Python's lock. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* The fetch that is sampled. The mutex protects it. */
 static struct {
-	PyThreadState *thread; /* it fetches; NULL: none */
-	pid_t pid;	       /* a forked child has no fetch of its parent's other threads */
+	const PyThreadState *thread; /* it fetches; NULL: none */
+	pid_t pid;		     /* a forked child has no fetch of its parent */
 	uint64_t began_ns, every_ns;
-	unsigned n;
+	unsigned number, n;
 	struct stack_sample samples[SAMPLES_MAX];
 } fetch;
 
-/* Drops every second sample. Keeps the last one, from which the next is due. */
+/*
+ * The thread that trains, perhaps: the one that started the samples. It is sampled outside of waits
+ * for batches, too. The mutex protects it.
+ */
+static struct {
+	const PyThreadState *thread; /* NULL: none */
+	pid_t pid;		     /* a forked child has none */
+	unsigned n, moments;
+} own;
+
+/* The thread that makes samples. The mutex protects it; `pid` needs Python's lock, too. */
+static struct {
+	pthread_t thread;
+	pid_t pid; /* the process that has the thread; 0: none */
+	bool ending, idle;
+	pthread_cond_t changed;
+} sampler;
+
+/* ---- samples --------------------------------------------------------------------------------------- */
+
+/* Drops every second sample, so that the next one follows the last one at twice the distance. */
 static void samples_thin(void)
 {
 	unsigned kept = fetch.n / 2;
@@ -50,94 +75,96 @@ static void samples_thin(void)
 	fetch.n = kept;
 }
 
-/* Makes a sample that was due at this moment. Returns when the next one is due. */
-static uint64_t sample_take(uint64_t due_ns)
+/* Reads the stack of the fetch, with the mutex, which is not held meanwhile. */
+static void sample_take(void)
 {
-	bool collects = frames_collect_off();
-	struct stack_sample *s = &fetch.samples[fetch.n];
+	const PyThreadState *thread = fetch.thread;
+	unsigned number = fetch.number;
+	struct stack_sample sample;
+	bool known;
 
-	s->due_ns = due_ns;
-	s->at_ns = hr_now_ns(CLOCK_MONOTONIC);
-	if (stack_text_read(fetch.thread, &s->text))
-		fetch.n++;
-	if (collects)
-		frames_collect_on();
+	pthread_mutex_unlock(&mutex);
+	sample.at_ns = hr_now_ns(CLOCK_MONOTONIC);
+	known = stack_text_read(thread, &sample.text);
+	pthread_mutex_lock(&mutex);
+	if (!known || fetch.thread != thread || fetch.number != number)
+		return; /* the fetch has ended */
+	fetch.samples[fetch.n++] = sample;
 	if (fetch.n == SAMPLES_MAX) {
 		samples_thin();
 		fetch.every_ns *= 2;
 	}
-	return s->at_ns + fetch.every_ns;
 }
 
-/* ---- the thread that makes samples --------------------------------------------------------------- */
-
-/* The next sample of the fetch is due then. 0: no fetch. Changed only with Python's lock. */
-static _Atomic uint64_t due;
-
-/*
- * The mutex is never held while a thread waits for Python's lock. A new `generation` ends the
- * thread of the previous one.
- */
-static struct {
-	pthread_mutex_t mutex;
-	pthread_cond_t changed;
-	pthread_t thread;
-	/* The process that has the thread; 0: none. Changed only with Python's lock */
-	pid_t pid;
-	unsigned generation;
-	bool ending; /* as pid */
-	/* It sleeps until then, or until a fetch begins (UINT64_MAX). 0: it is awake */
-	_Atomic uint64_t until;
-} sampler;
-
-/* Waits until a sample is due, and returns when it was due. 0: the thread must end. */
-static uint64_t sampler_wait(unsigned generation)
+/* Reads the stack of the thread that trains, as above. Its samples belong to the sampler. */
+static void own_take(void)
 {
-	uint64_t at = 0;
-
-	pthread_mutex_lock(&sampler.mutex);
-	while (sampler.generation == generation) {
-		struct timespec until;
-
-		at = atomic_load(&due);
-		if (at > 0 && at <= hr_now_ns(CLOCK_MONOTONIC))
-			break;
-		atomic_store(&sampler.until, at > 0 ? at : UINT64_MAX);
-		until = (struct timespec){(time_t)(at / 1000000000), (long)(at % 1000000000)};
-		if (atomic_load(&due) != at)
-			continue;
-		if (at > 0)
-			pthread_cond_timedwait(&sampler.changed, &sampler.mutex, &until);
-		else
-			pthread_cond_wait(&sampler.changed, &sampler.mutex);
-	}
-	atomic_store(&sampler.until, 0);
-	if (sampler.generation != generation)
-		at = 0;
-	pthread_mutex_unlock(&sampler.mutex);
-	return at;
-}
-
-static void *sampler_run(void *generation)
-{
+	unsigned each = own.n < OWN_FIRST ? 1 : OWN_EACH;
+	const PyThreadState *thread = own.thread;
+	struct stack_text text;
 	uint64_t at;
 
-	while ((at = sampler_wait((unsigned)(uintptr_t)generation)) > 0) {
-		int lock = PyGILState_Ensure();
-
-		/* The fetch may have ended while this thread waited for Python's lock. */
-		if (atomic_load(&due) == at)
-			atomic_store(&due, sample_take(at));
-		PyGILState_Release(lock);
-	}
-	return NULL;
+	if (++own.moments % each != 0 || !api->recording())
+		return;
+	own.n++;
+	pthread_mutex_unlock(&mutex);
+	at = hr_now_ns(CLOCK_MONOTONIC);
+	if (stack_text_read(thread, &text) && !text.in_fetch)
+		own_samples_add(api, at, (uint64_t)each * HR_ARGS_SAMPLES_EVERY_NS, &text);
+	pthread_mutex_lock(&mutex);
 }
 
-static void sampler_wake(void)
+/* ---- the thread that makes samples ------------------------------------------------------------------- */
+
+/* Returns a random number below `n`, so that samples do not follow a beat of the program. */
+static uint64_t below(uint64_t n)
 {
-	pthread_mutex_lock(&sampler.mutex);
-	pthread_cond_signal(&sampler.changed);
-	pthread_mutex_unlock(&sampler.mutex);
+	static uint32_t random = 2463534242u;
+
+	random ^= random << 13;
+	random ^= random >> 17;
+	random ^= random << 5;
+	return (uint64_t)((double)n * random / UINT32_MAX);
+}
+
+/* Waits until this moment, a change, or the end. Returns whether the moment has come. */
+static bool wait_until(uint64_t at_ns)
+{
+	struct timespec until = {(time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000)};
+
+	if (hr_now_ns(CLOCK_MONOTONIC) >= at_ns)
+		return true;
+	pthread_cond_timedwait(&sampler.changed, &mutex, &until);
+	return false;
+}
+
+static void *sampler_run(void *arg)
+{
+	uint64_t due = hr_now_ns(CLOCK_MONOTONIC) + below(HR_ARGS_SAMPLES_EVERY_NS), every;
+	unsigned misses = 0;
+
+	pthread_mutex_lock(&mutex);
+	while (!sampler.ending) {
+		if (misses == MISSES_MAX) {
+			sampler.idle = true;
+			while (sampler.idle && !sampler.ending)
+				pthread_cond_wait(&sampler.changed, &mutex);
+			misses = 0;
+			due = hr_now_ns(CLOCK_MONOTONIC) + below(HR_ARGS_SAMPLES_EVERY_NS);
+		}
+		if (!wait_until(due))
+			continue;
+		misses = fetch.thread || own.thread ? 0 : misses + 1;
+		if (fetch.thread)
+			sample_take();
+		else if (own.thread)
+			own_take();
+		every = fetch.thread ? fetch.every_ns : HR_ARGS_SAMPLES_EVERY_NS;
+		due = hr_now_ns(CLOCK_MONOTONIC) + every / 2 + below(every);
+	}
+	pthread_mutex_unlock(&mutex);
+	own_samples_report(api);
+	return NULL;
 }
 
 /* A forked child has no sampler, and its copy of the mutex may be locked. */
@@ -150,40 +177,38 @@ static void sampler_start(pid_t pid)
 
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_mutex_init(&sampler.mutex, NULL);
+	pthread_mutex_init(&mutex, NULL);
 	pthread_cond_init(&sampler.changed, &clock);
-	atomic_store(&sampler.until, 0);
+	stack_text_forget();
+	sampler.ending = sampler.idle = false;
+	if (fetch.pid != pid)
+		fetch.thread = NULL;
+	fetch.pid = pid;
+	if (own.pid != pid)
+		own.thread = NULL;
+	own_samples_forget();
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&sampler.thread, &attributes, sampler_run,
-			   (void *)(uintptr_t)sampler.generation);
+	r = pthread_create(&sampler.thread, &attributes, sampler_run, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
-	if (r != 0)
-		return;
-	pthread_setname_np(sampler.thread, "headrace-stacks");
-	sampler.pid = pid;
-	sampler.ending = false;
+	if (r == 0)
+		pthread_setname_np(sampler.thread, "headrace-stacks");
+	sampler.pid = r == 0 ? pid : 0;
 }
 
-/* Ends the thread, and waits for it. Other Python threads can run meanwhile. */
+/* Ends the thread, and waits for it: at most for the time of a sample. */
 static void sampler_end(void)
 {
-	pthread_t thread = sampler.thread;
-	PyThreadState *state;
-
-	if (sampler.pid != getpid() || sampler.ending)
+	if (sampler.pid != getpid())
 		return;
+	pthread_mutex_lock(&mutex);
 	sampler.ending = true;
-	pthread_mutex_lock(&sampler.mutex);
-	sampler.generation++;
 	pthread_cond_signal(&sampler.changed);
-	pthread_mutex_unlock(&sampler.mutex);
-	state = PyEval_SaveThread();
-	pthread_join(thread, NULL);
-	PyEval_RestoreThread(state);
+	pthread_mutex_unlock(&mutex);
+	pthread_join(sampler.thread, NULL);
 	sampler.pid = 0;
 }
 
@@ -191,64 +216,81 @@ static void sampler_end(void)
 
 void stacks_begin(uint64_t at_ns)
 {
-	pid_t pid;
+	pid_t pid = getpid();
 
 	if (!on)
 		return;
-	pid = getpid();
-	if (fetch.thread && fetch.pid == pid)
-		return;
-	fetch.thread = PyThreadState_Get();
-	fetch.pid = pid;
-	fetch.began_ns = at_ns;
-	fetch.every_ns = EVERY_NS;
-	fetch.n = 0;
-	atomic_store(&due, at_ns + EVERY_NS);
 	if (sampler.pid != pid)
 		sampler_start(pid);
-	else if (atomic_load(&sampler.until) > at_ns + EVERY_NS)
-		sampler_wake();
+	if (sampler.pid != pid)
+		return;
+	pthread_mutex_lock(&mutex);
+	if (!fetch.thread) {
+		fetch.thread = PyThreadState_Get();
+		fetch.number++;
+		fetch.began_ns = at_ns;
+		fetch.every_ns = HR_ARGS_SAMPLES_EVERY_NS;
+		fetch.n = 0;
+		if (sampler.idle) {
+			sampler.idle = false;
+			pthread_cond_signal(&sampler.changed);
+		}
+	}
+	pthread_mutex_unlock(&mutex);
+}
+
+void stacks_resume(void)
+{
+	if (on && sampler.pid == 0 && own.thread && own.pid == getpid())
+		sampler_start(own.pid);
 }
 
 /* Appends the samples, of which successive ones with the same stack are one part of the fetch. */
 static size_t put_samples(char *room, size_t size, size_t n)
 {
-	uint64_t late = 0;
-
 	for (unsigned i = 0, of = 0; i < fetch.n; i++) {
 		const struct stack_sample *s = &fetch.samples[i];
 		bool last = i + 1 == fetch.n || strcmp(s->text.stack, s[1].text.stack) != 0;
 		uint64_t from;
 
-		late = s->at_ns - s->due_ns > late ? s->at_ns - s->due_ns : late;
 		of++;
 		if (!last)
 			continue;
 		s -= of - 1;
-		from = s == fetch.samples ? fetch.began_ns : (s[-1].at_ns + s->due_ns) / 2;
-		n = spent_put(room, size, n,
-			      "%s{\"from_ns\":%llu,\"samples\":%u,\"late_ns\":%llu,"
-			      "\"line\":\"%s\",\"stack\":\"%s\"}",
-			      s == fetch.samples ? ",\"stacks\":[" : ",",
-			      (unsigned long long)(from - fetch.began_ns), of,
-			      (unsigned long long)late, s->text.line, s->text.stack);
+		from = s == fetch.samples ? fetch.began_ns : (s[-1].at_ns + s->at_ns) / 2;
+		n = spent_put(
+		    room, size, n,
+		    "%s{\"from_ns\":%llu,\"samples\":%u,\"line\":\"%s\",\"stack\":\"%s\"}",
+		    s == fetch.samples ? ",\"stacks\":[" : ",",
+		    (unsigned long long)(from - fetch.began_ns), of, s->text.line, s->text.stack);
 		of = 0;
-		late = 0;
 	}
 	return spent_put(room, size, n, "]");
 }
 
+/* Ends the fetch of this thread that began then (0: unknown). Returns whether it has samples. */
+static bool fetch_end(uint64_t began_ns)
+{
+	bool ends;
+
+	if (fetch.pid != getpid())
+		return false;
+	pthread_mutex_lock(&mutex);
+	ends = fetch.thread == PyThreadState_Get() && (began_ns == 0 || began_ns == fetch.began_ns);
+	if (ends)
+		fetch.thread = NULL;
+	pthread_mutex_unlock(&mutex);
+	return ends && fetch.n > 0;
+}
+
+/* Without a thread, only this function changes the samples. */
 size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 {
-	size_t all;
-
-	if (!fetch.thread || fetch.thread != PyThreadState_Get() ||
-	    (began_ns > 0 && began_ns != fetch.began_ns))
+	if (!fetch_end(began_ns))
 		return n;
-	fetch.thread = NULL;
-	atomic_store(&due, 0);
 	for (; fetch.n > 0; samples_thin()) {
-		all = put_samples(room, size, n);
+		size_t all = put_samples(room, size, n);
+
 		if (all + ROOM_LEFT < size)
 			return all;
 	}
@@ -257,21 +299,35 @@ size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
 
-/* stacks_start((folder, caller...), foreign): stack_text_set() keeps the texts */
+/*
+ * stacks_start((folder, caller...), foreign): stack_text_set() keeps the texts. Returns None, or
+ * the reason why stacks cannot be read.
+ */
 static PyObject *stacks_start(PyObject *self, PyObject *args)
 {
-	const char **texts, **foreign_folders;
+	const char **texts, **foreign_folders, *reason;
 	PyObject *given, *foreign;
-	struct stack_text text;
 
 	if (!PyArg_ParseTuple(args, "OO", &given, &foreign) || !python_texts(given, &texts) ||
 	    !python_texts(foreign, &foreign_folders))
 		return NULL;
 	frames_init();
+	reason = unlocked_init();
+	if (reason)
+		return PyUnicode_FromString(reason);
 	stack_text_set(texts[0], texts + 1, foreign_folders);
-	/* The first read tries what this Python has. Python 3.8 reports that to audit hooks. */
-	stack_text_read(PyThreadState_Get(), &text);
 	on = true;
+	own.thread = PyThreadState_Get();
+	own.pid = getpid();
+	sampler_start(own.pid);
+	return python_none();
+}
+
+/* stacks_worker(): this process makes batches, and has no thread that trains. */
+static PyObject *stacks_worker(PyObject *self, PyObject *arg)
+{
+	sampler_end();
+	own.thread = NULL;
 	return python_none();
 }
 
@@ -288,14 +344,16 @@ static PyObject *stacks_stop(PyObject *self, PyObject *arg)
 	return python_none();
 }
 
-int stacks_init(PyObject *module)
+int stacks_init(PyObject *module, const struct headrace_api *functions)
 {
 	static struct python_method methods[] = {
 	    {"stacks_start", stacks_start, METH_VARARGS, NULL},
 	    {"stacks_pause", stacks_pause, METH_VARARGS, NULL},
+	    {"stacks_worker", stacks_worker, METH_VARARGS, NULL},
 	    {"stacks_stop", stacks_stop, METH_VARARGS, NULL},
 	    {NULL, NULL, 0, NULL},
 	};
 
+	api = functions;
 	return PyModule_AddFunctions(module, methods);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stacks.h - samples of the Python stack during long fetches
+ * stacks.h - samples of the Python stack: during fetches, and of the thread that trains
  *
- * A fetch that lasts 20 ms or longer is sampled at each 20 ms; if it lasts longer than 320 ms, half
- * as often, and so on, so a fetch has at most 16 samples. A thread in C makes them. It exists from
- * the first fetch of a process on, but not during os.fork(), and waits for Python's lock only to
- * make a sample. A process samples one fetch at a time; fetches that begin meanwhile have none.
+ * Samples are HR_ARGS_SAMPLES_EVERY_NS apart on average, whatever the fetches do; after 16 samples
+ * of a fetch, twice as far, and so on. A thread in C makes them, without Python's lock. It exists
+ * from stacks_start() or, in a forked child, from the first fetch on, but not during os.fork(). A
+ * process samples one fetch at a time; fetches that begin meanwhile have no samples.
+ *
+ * While no fetch is sampled, the thread that called stacks_start() is (own_samples.h).
  *
  * Threads   Python's lock is held in all functions.
  */
@@ -15,17 +17,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "include/headrace.h"
 #include "python/stable_abi.h"
 
 /*
  * Adds functions to the module: stacks_start((folder, caller...), foreign), see stack_text_set();
- * stacks_pause(), before a fork; stacks_stop(), before Python ends. Returns -1 after it has set a
- * Python error.
+ * stacks_pause(), before a fork; stacks_worker(), in a worker that is about to make batches;
+ * stacks_stop(), before Python ends. Returns -1 after it has set a Python error.
  */
-int stacks_init(PyObject *module);
+int stacks_init(PyObject *module, const struct headrace_api *functions);
 
 /* The thread begins a fetch at this moment (CLOCK_MONOTONIC, ns). Does nothing before the start. */
 void stacks_begin(uint64_t at_ns);
+
+/*
+ * Samples again after a fork. A wait or a step calls this, because Python warns of a thread that
+ * exists when os.fork() returns.
+ */
+void stacks_resume(void);
 
 /*
  * The thread ends the fetch that it began at this moment (0: unknown). Appends the member `stacks`

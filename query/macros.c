@@ -5,6 +5,7 @@
 #include "common/loss.h"
 #include "common/ops.h"
 #include "common/text.h"
+#include "proto/args.h"
 #include "query/diagnosis/parts.h"
 #include "query/named.h"
 
@@ -47,5 +48,10 @@ void hr__macros_print(FILE *to)
 	print_losses(to, "hr_loss_unit", hr_loss_unit);
 	print_losses(to, "hr_loss_meaning", hr_loss_sentence);
 	print_program_losses(to);
+	fprintf(
+	    to,
+	    "CREATE MACRO hr_sampled(dur_ns) AS CASE WHEN dur_ns <= 0.5 * %1$d THEN dur_ns / %1$d "
+	    "WHEN dur_ns < 1.5 * %1$d THEN 1 - (1.5 - dur_ns / %1$d) ** 2 / 2 ELSE 1 END;\n",
+	    HR_ARGS_SAMPLES_EVERY_NS);
 	fputs(hr__macros_list[0].sql, to);
 }

@@ -30,7 +30,7 @@ struct hr_environment {
 	const char *const *exclude, *const *include;
 	bool full_cmdline;
 	const char *functions; /* globs of the Python functions to record; NULL: none */
-	bool no_stacks;	       /* do not sample Python's stack in long fetches */
+	bool no_stacks;	       /* do not sample Python's stack in fetches */
 };
 
 /* Whether CMD gets Python's start-up module, which is in `folder` (NULL: not installed). */

@@ -9,7 +9,7 @@ import weakref
 from _thread import get_ident
 from functools import partial
 
-from . import api, steps
+from . import api, stacks, steps
 from .wrap import like
 
 # multiprocessing passes its configuration to workers, with every start method. This key has the number of the loader.
@@ -131,6 +131,7 @@ def numbered(number, start, *args, **kwargs):
 
 def worker_begins(worker):
     """Reports the numbers of this worker and of its loader. Returns the args of its fetches without the closing brace."""
+    stacks.worker()
     number = _config().get(CONFIG)
     if number is not None:
         api.variable(b"HEADRACE_LOADER=%d" % number)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples the Python stack during long fetches and marked waits (python/stacks.h)."""
+"""Samples the Python stack during fetches and marked waits (python/stacks.h)."""
 
 import atexit
 import os
 
+from . import api
 from .functions import foreign, try_start
 
 # The files of the code that calls fetches.
@@ -20,10 +21,16 @@ def start():
             try_start("stacks", _start)
 
 
+def worker():
+    """This process is a worker: only its fetches are sampled."""
+    if hasattr(api.module, "stacks_worker"):
+        api.module.stacks_worker()
+
+
 def _start(module):
-    if not hasattr(os, "register_at_fork"):
-        return "this Python is older than 3.7"
-    module.stacks_start((os.environ.get("HEADRACE_STACKS") or os.getcwd(), *CALLERS), foreign())
+    reason = module.stacks_start((os.environ.get("HEADRACE_STACKS") or os.getcwd(), *CALLERS), foreign())
+    if reason:
+        return reason
     # A process that forks while it has a second thread would get a warning of Python 3.12.
     os.register_at_fork(before=module.stacks_pause)
     atexit.register(module.stacks_stop)

@@ -192,6 +192,10 @@ const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f)
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */
 static const char *code_of(struct hr_training_job *j, const struct hr_finding *f)
 {
+	if ((f->cause == HR_FOUND_HEAVY_MAIN || f->cause == HR_FOUND_OWN_CODE) &&
+	    j->own_lines.first != NULL)
+		return hr__finding_text(j, "%s (%s)", j->own_lines.first,
+					hr__seconds(j->own_lines.first_s).s);
 	if (causes[f->cause].flags & LOOP)
 		return "the training loop";
 	if (!(causes[f->cause].flags & ITEM))

@@ -31,6 +31,18 @@ static void find_nothing(struct hr_training_job *j)
 	    100 * start / j->wall, 100 * loop / j->wall, loop > 0 ? 100 * computed / loop : 0,
 	    j->counters ? " (this includes reads and writes, because only counters were recorded)"
 			: "");
+	if (j->start_lines.first != NULL && start >= hr__worth(j))
+		f->evidence = hr__finding_text(
+		    j, "%s; before the first loop, the training thread was longest in %s",
+		    f->evidence, j->start_lines.text);
+	if (j->own_lines.first != NULL)
+		f->evidence = hr__finding_text(
+		    j, "%s; in loops, outside of the model, the training thread was longest in %s",
+		    f->evidence, j->own_lines.text);
+	if (j->own_lines.first_s >= hr__worth(j))
+		f->action = hr__finding_text(
+		    j, "if %s is not the model itself, make it faster, or do it seldom",
+		    j->own_lines.first);
 	if (hidden >= hr__worth(j))
 		f->evidence = hr__finding_text(j,
 					       "the loop waits for batches in %.0f %% of the time, "

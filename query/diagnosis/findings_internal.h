@@ -44,8 +44,18 @@
 /* Workers that do not compute can be more than the cores: at most this many for each. Chosen. */
 #define HR_WORKERS_PER_CORE 4
 
+/* With fewer samples, the shares of lines are not known. Chosen. */
+#define HR_SAMPLES_LEAST 10
+
 /* Remedies that users often try first. */
 enum hr_usual { HR_USUAL_WORKERS, HR_USUAL_CORES, HR_USUAL_STORAGE, HR_USUAL_END };
+
+/* The lines of Python in which training threads were outside of waits, the model and regions. */
+struct hr_own_lines {
+	const char *first; /* the longest; NULL: not known */
+	double first_s;
+	const char *text; /* the longest ones, with their times */
+};
 
 /* The training processes of a job. Times are means over these processes, in seconds. */
 struct hr_training_job {
@@ -82,7 +92,9 @@ struct hr_training_job {
 	bool unsampled; /* none has, although one was long enough: stacks were not recorded */
 	/* The line of Python in which its maker was for most of `making`; NULL: not known. */
 	const char *line;
-	double line_share; /* of `making` */
+	double line_share;			    /* of `making` */
+	struct hr_own_lines own_lines, start_lines; /* in loops, and before the first loop */
+	uint64_t model_samples;			    /* samples of training threads in the model */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
 	/* The predicted gain of each usual remedy as a share of `wall`; INFINITY: unknown. */
@@ -161,7 +173,7 @@ double hr__loop_part(const struct hr_training_job *j, enum hr_part part);
 /* Returns the waits of these loops, before any finding. */
 struct hr_job_waits hr__job_waits(const struct hr_training_job *j);
 
-/* job_line.c: sets making, sampled, line and line_share. -ENOMEM: j->error. */
+/* job_line.c: sets making, sampled, line, line_share, own_lines and start_lines. -ENOMEM: j->error. */
 void hr__job_line(struct hr_training_job *j);
 
 /* ---- job_replay.c ---- */

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of Python in which batches were made while the training loops waited for them. */
+/*
+ * The line of Python in which batches were made while the training loops waited, and the lines in
+ * which the training threads were outside of waits.
+ */
 #include "query/diagnosis/findings_internal.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/array.h"
 #include "common/fnv.h"
 #include "common/map64.h"
+#include "proto/args.h"
 
-/* A longer fetch has a sample, if stacks are recorded (python/stacks.h). */
-#define SAMPLED_NS 40000000
+/* A longer fetch has a sample, if stacks are recorded. */
+#define SAMPLED_NS (INT64_C(2) * HR_ARGS_SAMPLES_EVERY_NS)
 
 struct line_time {
 	const char *line;
@@ -23,6 +28,8 @@ struct line_times {
 	size_t n, room;
 	struct hr_map64 by_text; /* from a hash of the text to its index in `list` */
 	double all;		 /* ns of waits while a batch was made, sampled or not */
+	double found;		 /* ns in lines; with short fetches, it may be more */
+	uint64_t samples;
 	bool sampled, unsampled;
 };
 
@@ -42,6 +49,16 @@ static int time_add(struct line_times *t, const char *line, double ns)
 	return 0;
 }
 
+/* Returns the probability that a fetch has a sample; hr_sampled() in SQL. */
+static double probability(double ns)
+{
+	double x = ns / HR_ARGS_SAMPLES_EVERY_NS;
+
+	if (x <= 0.5)
+		return x;
+	return x < 1.5 ? 1 - (1.5 - x) * (1.5 - x) / 2 : 1;
+}
+
 /* Adds the parts of a fetch during the block in which the loop waited for it. -ENOMEM. */
 static int block_add(struct line_times *t, const struct hr_train_lives *lives,
 		     const struct hr_block *b)
@@ -57,12 +74,77 @@ static int block_add(struct line_times *t, const struct hr_train_lives *lives,
 		int64_t end = i + 1 < f->n_lines ? part[1].from : f->to;
 		int64_t from = part->from > b->from ? part->from : b->from;
 		int64_t to = end < b->to ? end : b->to;
+		double ns;
 
-		if (from < to && part->line != NULL)
-			r = time_add(t, part->line, (double)(to - from));
+		if (from >= to)
+			continue;
+		/* A short fetch with a sample stands for others without. */
+		ns = (double)(to - from) / probability((double)(f->to - f->from));
+		r = time_add(t, part->line, ns);
+		t->found += ns;
+		t->samples += part->samples;
 	}
 	return r;
 }
+
+/* ---- the lines of the training thread ---- */
+
+#define SHOWN_MAX 3
+/* Lines that took a smaller share of the wall time are not mentioned. Chosen. */
+#define OWN_SHARE 0.01
+
+static int by_time(const void *a, const void *b)
+{
+	const struct line_time *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* Sums the samples of all training threads before the first loop, or in loops. */
+static int own_sum(struct line_times *t, const struct hr_training_job *j, bool start)
+{
+	int r = 0;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_train_life *life = &j->d->lives.list[i];
+
+		for (size_t k = 0; k < life->n_own_lines && hr__job_has(j, i) && r == 0; k++) {
+			const struct hr_own_line *own = &life->own_lines[k];
+
+			if (own->start != start)
+				continue;
+			r = time_add(t, own->line, (double)own->ns);
+			t->samples += own->samples;
+		}
+	}
+	if (t->n > 0)
+		qsort(t->list, t->n, sizeof(*t->list), by_time);
+	return r;
+}
+
+static void own_lines(struct hr_training_job *j, bool start, struct hr_own_lines *to)
+{
+	struct line_times t = {0};
+	int r = own_sum(&t, j, start);
+
+	for (size_t i = 0; i < t.n && i < SHOWN_MAX && t.samples >= HR_SAMPLES_LEAST; i++) {
+		double s = t.list[i].ns / 1e9 / (double)j->lives;
+		const char *line =
+		    hr__path_text(j, (const uint8_t *)t.list[i].line, strlen(t.list[i].line));
+
+		if (s < OWN_SHARE * j->wall)
+			break;
+		if (i == 0)
+			*to = (struct hr_own_lines){.first = line, .first_s = s, .text = ""};
+		to->text = hr__finding_text(j, "%s%s%s (%s)", to->text, i > 0 ? ", " : "", line,
+					    hr__seconds(s).s);
+	}
+	free(t.list);
+	hr_map64_done(&t.by_text);
+	j->error = j->error == 0 ? r : j->error;
+}
+
+/* ---- both ---- */
 
 void hr__job_line(struct hr_training_job *j)
 {
@@ -84,10 +166,14 @@ void hr__job_line(struct hr_training_job *j)
 	j->making = t.all / 1e9 / (double)j->lives;
 	j->sampled = t.sampled;
 	j->unsampled = t.unsampled && !t.sampled;
-	if (most != NULL) {
+	if (most != NULL && t.samples >= HR_SAMPLES_LEAST) {
 		j->line = hr__path_text(j, (const uint8_t *)most->line, strlen(most->line));
-		j->line_share = most->ns / t.all;
+		j->line_share = most->ns / fmax(t.all, t.found);
 	}
 	free(t.list);
 	hr_map64_done(&t.by_text);
+	for (size_t i = j->first; i < j->end; i++)
+		j->model_samples += hr__job_has(j, i) ? lives->list[i].model_samples : 0;
+	own_lines(j, false, &j->own_lines);
+	own_lines(j, true, &j->start_lines);
 }

@@ -240,7 +240,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 		error = hr__made_find(r);
 	if (error == 0)
 		error = add_blocks(r, marks, n);
-	return error;
+	return error == 0 ? hr__own_lines_add(r) : error;
 }
 
 /* Workers come first, because waits of training processes refer to the batches of workers. */
@@ -276,6 +276,7 @@ void hr__life_reader_done(struct hr_life_reader *r)
 	free(r->edges);
 	free(r->made);
 	free(r->line_texts);
+	free(r->points);
 	hr_map64_done(&r->line_numbers);
 }
 
@@ -286,6 +287,7 @@ void hr__lives_done(struct hr_train_lives *l)
 			free(l->list[i].loops[k].waits);
 		free(l->list[i].loops);
 		free(l->list[i].added);
+		free(l->list[i].own_lines);
 		free(l->list[i].blocks);
 	}
 	free(l->list);

@@ -98,7 +98,15 @@ struct hr_fetch {
 /* A part of a fetch, until the next one or the end of the fetch, in one line of Python. */
 struct hr_line_part {
 	int64_t from;
-	const char *line; /* "train.py:24 collate", in the query's pool; NULL: not sure */
+	uint32_t samples; /* that found it */
+	const char *line; /* "train.py:24 collate", in the query's pool */
+};
+
+/* A line of Python in which a training thread was outside of waits, the model and other regions. */
+struct hr_own_line {
+	const char *line; /* as in hr_line_part */
+	bool start;	  /* before the first loop, not in a loop */
+	uint64_t ns, samples;
 };
 
 struct hr_worker {
@@ -166,6 +174,9 @@ struct hr_train_life {
 	size_t n_loops, loops_room;
 	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
+	uint64_t model_samples; /* number of samples in the model, in loops */
+	struct hr_own_line *own_lines;
+	size_t n_own_lines, own_lines_room;
 };
 
 /* Whether the training thread waits for a batch in this block, and the wait costs time. */

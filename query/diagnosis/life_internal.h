@@ -41,6 +41,7 @@ struct hr_mark {
 #define HR_MARK_BACKWARD   (UINT32_MAX - 1)
 #define HR_MARK_COLLECTIVE (UINT32_MAX - 2)
 #define HR_MARK_BUSY	   (UINT32_MAX - 3)
+#define HR_MARK_SAMPLES	   (UINT32_MAX - 4)
 
 /* Indexes in the lists steps, epochs and edges for the next block in the order of time. */
 struct hr_life_place {
@@ -54,6 +55,13 @@ struct hr_made {
 	uint64_t loader, batch;
 	int64_t from;
 	uint32_t fetch;
+};
+
+struct hr_line_point {
+	uint64_t proc;
+	int64_t at;
+	uint64_t every_ns; /* the sample stands for so much time */
+	const char *line;  /* as in hr_line_part; NULL: in the model */
 };
 
 /*
@@ -82,6 +90,9 @@ struct hr_life_reader {
 	struct hr_map64 line_numbers; /* from a hash of the text to its index in line_texts */
 	const char **line_texts;
 	size_t n_line_texts, line_texts_room;
+	/* The samples of training threads outside of waits for batches. */
+	struct hr_line_point *points;
+	size_t n_points, points_room;
 };
 
 static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
@@ -95,6 +106,12 @@ int hr__marks_read(struct hr_life_reader *r);
 /* lines.c: adds the samples of a fetch, a JSON list, to r->to, and refers to them. -ENOMEM. */
 int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *end,
 		  struct hr_mark *to);
+
+/* lines.c: adds the samples of a mark of this process and time to r->points. -ENOMEM. */
+int hr__points_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+		   int64_t at);
+/* lines.c: sums the samples of r->life by line. -ENOMEM. */
+int hr__own_lines_add(struct hr_life_reader *r);
 
 /* loops.c: finds the loops of r->life from the marks of its process. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);

@@ -3,20 +3,13 @@
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/array.h"
 #include "common/fnv.h"
 #include "common/json_part.h"
 #include "proto/args.h"
-
-/*
- * A sample waits for Python's lock. If it gets the lock at once, the thread is where it was when
- * the sample was due: in a call that does not need the lock. If the thread computes, Python takes
- * the lock from it after 5 ms (sys.getswitchinterval), at any of its lines. In between, the thread
- * gave the lock away itself, always in the same few calls, although it was in other lines, too.
- */
-#define AT_ONCE_NS 100000
-#define TAKEN_NS   4500000
+#include "query/diagnosis/parts.h"
 
 /* Returns a copy of the text, one for each text that this reader finds. NULL: memory is short. */
 static const char *line_text(struct hr_life_reader *r, const struct hr_json_part *line)
@@ -42,26 +35,32 @@ static const char *line_text(struct hr_life_reader *r, const struct hr_json_part
 static int add_part(struct hr_life_reader *r, const struct hr_json_part *part, int64_t began)
 {
 	struct hr_train_lives *to = r->to;
-	struct hr_json_part from, line, late;
-	const char *text = NULL;
-	int64_t ns, late_ns;
+	struct hr_json_part from, line, samples;
+	const char *text;
+	int64_t ns, n = 1;
 
 	if (!hr_json_part_find(part->p, part->n, HR_ARGS_FROM_NS, &from) ||
 	    !hr_json_part_int(&from, &ns) || ns < 0 ||
 	    !hr_json_part_find(part->p, part->n, HR_ARGS_LINE, &line) ||
 	    line.type != HR_JSON_STRING)
 		return 0;
-	if (hr_json_part_find(part->p, part->n, HR_ARGS_LATE_NS, &late) &&
-	    hr_json_part_int(&late, &late_ns) && (late_ns < AT_ONCE_NS || late_ns >= TAKEN_NS)) {
-		text = line_text(r, &line);
-		if (text == NULL)
-			return -ENOMEM;
-	}
+	if (hr_json_part_find(part->p, part->n, HR_ARGS_SAMPLES, &samples))
+		hr_json_part_int(&samples, &n);
+	text = line_text(r, &line);
+	if (text == NULL)
+		return -ENOMEM;
 	if (!hr_array_reserve(to->lines, to->n_lines, to->lines_room))
 		return -ENOMEM;
-	to->lines[to->n_lines++] =
-	    (struct hr_line_part){.from = hr_end_ns(began, (uint64_t)ns), .line = text};
+	to->lines[to->n_lines++] = (struct hr_line_part){
+	    .from = hr_end_ns(began, (uint64_t)ns), .samples = (uint32_t)n, .line = text};
 	return 0;
+}
+
+/* Reads the next value of a JSON list. `*at`: the end of the value before it, or of the '['. */
+static bool next_of(const struct hr_json_part *list, const char **at, struct hr_json_part *ret)
+{
+	*at += **at == ',';
+	return hr_json_part_read(at, list->p + list->n, ret) == 0;
 }
 
 int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *end,
@@ -75,10 +74,115 @@ int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *en
 	if (hr_json_part_read(&p, (const char *)end, &list) < 0 || list.type != HR_JSON_ARRAY)
 		return 0;
 	p = list.p + 1;
-	while (error == 0 && hr_json_part_read(&p, list.p + list.n, &part) == 0) {
+	while (error == 0 && next_of(&list, &p, &part))
 		error = add_part(r, &part, to->from);
-		p += *p == ',';
-	}
 	to->n_lines = (uint32_t)r->to->n_lines - to->first_line;
+	return error;
+}
+
+/* Adds the samples of a stack; `point` is that of the mark. */
+static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack,
+		      struct hr_line_point point)
+{
+	struct hr_json_part line, list, ago;
+	const char *p;
+	int64_t ns;
+
+	bool model = hr_json_part_find(stack->p, stack->n, HR_ARGS_MODEL, &line);
+
+	if (!hr_json_part_find(stack->p, stack->n, HR_ARGS_LINE, &line) ||
+	    line.type != HR_JSON_STRING ||
+	    !hr_json_part_find(stack->p, stack->n, HR_ARGS_AGO_NS, &list) ||
+	    list.type != HR_JSON_ARRAY)
+		return 0;
+	point.line = model ? NULL : line_text(r, &line);
+	if (point.line == NULL && !model)
+		return -ENOMEM;
+	p = list.p + 1;
+	while (next_of(&list, &p, &ago)) {
+		struct hr_line_point one = point;
+
+		if (!hr_json_part_int(&ago, &ns) || ns < 0)
+			continue;
+		one.at -= ns;
+		if (!hr_array_reserve(r->points, r->n_points, r->points_room))
+			return -ENOMEM;
+		r->points[r->n_points++] = one;
+	}
+	return 0;
+}
+
+int hr__points_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+		   int64_t at)
+{
+	struct hr_line_point point = {.proc = proc, .at = at};
+	struct hr_json_part every, list, stack;
+	const char *p;
+	int64_t ns;
+	int error = 0;
+
+	if (!hr_json_part_find(args->data, args->len, HR_ARGS_EVERY_NS, &every) ||
+	    !hr_json_part_int(&every, &ns) || ns < 0 ||
+	    !hr_json_part_find(args->data, args->len, HR_ARGS_STACKS, &list) ||
+	    list.type != HR_JSON_ARRAY)
+		return 0;
+	point.every_ns = (uint64_t)ns;
+	p = list.p + 1;
+	while (error == 0 && next_of(&list, &p, &stack))
+		error = add_points(r, &stack, point);
+	return error;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct hr_line_point *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static int own_add(struct hr_train_life *life, const struct hr_line_point *p, bool start)
+{
+	size_t i = 0;
+
+	while (i < life->n_own_lines &&
+	       (life->own_lines[i].line != p->line || life->own_lines[i].start != start))
+		i++;
+	if (i == life->n_own_lines) {
+		if (!hr_array_reserve(life->own_lines, life->n_own_lines, life->own_lines_room))
+			return -ENOMEM;
+		life->own_lines[life->n_own_lines++] =
+		    (struct hr_own_line){.line = p->line, .start = start};
+	}
+	life->own_lines[i].ns += p->every_ns;
+	life->own_lines[i].samples++;
+	return 0;
+}
+
+int hr__own_lines_add(struct hr_life_reader *r)
+{
+	struct hr_train_life *life = r->life;
+	size_t k = 0;
+	int error = 0;
+
+	if (r->n_points > 0)
+		qsort(r->points, r->n_points, sizeof(*r->points), by_time);
+	for (size_t i = 0; error == 0 && i < r->n_points; i++) {
+		const struct hr_line_point *p = &r->points[i];
+		bool start;
+
+		while (k < life->n && life->blocks[k].to <= p->at)
+			k++;
+		if (k == life->n)
+			break;
+		start = life->blocks[k].phase == HR_PHASE_START;
+		if (p->proc != life->proc || life->blocks[k].from > p->at ||
+		    life->blocks[k].kind != HR_BLOCK_GAP ||
+		    !(start || hr_phase_loops(life->blocks[k].phase)))
+			continue;
+		if (p->line != NULL)
+			error = own_add(life, p, start);
+		else
+			life->model_samples += !start;
+	}
 	return error;
 }

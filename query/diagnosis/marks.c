@@ -140,9 +140,10 @@ static bool is_of_loader(const ProtobufCBinaryData *args)
 
 static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 {
-	if (g->kind == HR_REGION_MARK && is_text(m, g->domain, "headrace") &&
-	    is_text(m, g->name, "accelerator"))
-		return HR_MARK_BUSY;
+	if (g->kind == HR_REGION_MARK && is_text(m, g->domain, "headrace"))
+		return is_text(m, g->name, "accelerator") ? HR_MARK_BUSY
+		       : is_text(m, g->name, "samples")	  ? HR_MARK_SAMPLES
+							  : HR_REGION_MARK;
 	if (g->kind != HR_REGION_RANGE)
 		return g->kind;
 	if (is_text(m, g->name, "DataLoader.__iter__"))
@@ -176,6 +177,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    to <= r->span.from -
 		      (kind == HR_REGION_FETCH && r->span.from > INT64_MIN ? FETCH_AHEAD_NS : 0))
 		return 0;
+	if (kind == HR_MARK_SAMPLES)
+		return hr__points_add(r, args, g->proc, from);
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
 	mark = &r->marks[r->n_marks++];
@@ -265,7 +268,7 @@ int hr__marks_read(struct hr_life_reader *r)
 
 	if (error < 0)
 		return error;
-	r->n_marks = 0;
+	r->n_marks = r->n_points = 0;
 	r->saves = false;
 	for (size_t i = 0; error == 0 && i < frames.n; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;

@@ -1,5 +1,5 @@
 -- What the slowest waits for input were spent on: files, mounts, operations, workers, lines of Python code
--- arg by file|folder|mount|op|worker|wait|line file: one row per file, folder, ...; wait: one row per wait; line: of Python, from samples in long batches
+-- arg by file|folder|mount|op|worker|wait|line file: one row per file, folder, ...; wait: one row per wait; line: of Python, from samples while batches were made
 -- arg longer SECONDS NULL: only waits of at least this length; NULL: the longest tenth of each rank
 -- arg rank BIGINT NULL: only this rank
 -- arg top COUNT 50: maximum number of rows
@@ -49,21 +49,23 @@ pieces AS MATERIALIZED (
     SELECT cluster, job, attempt, node, maker, who, wait, piece_ns, piece_ns + piece_dur_ns AS piece_end_ns, sum(ns) AS io_ns,
            unnest(hr_pieces(piece_ns, piece_ns + piece_dur_ns)) AS slot
     FROM spent WHERE io GROUP BY cluster, job, attempt, node, maker, who, wait, piece_ns, piece_dur_ns),
--- The parts of fetches between samples of Python's stack. Without workers, the wait is the fetch.
+-- The parts of fetches between samples of Python's stack. Without workers, the wait is the fetch. A short fetch with a sample stands for others
+-- without.
 samples AS MATERIALIZED (
     SELECT cluster, job, attempt, node, maker, maker_tid, unnest(lines) AS line, start_ns + unnest(froms) AS from_ns,
-           start_ns + unnest(list_append(froms[2:], dur_ns)) AS until_ns
+           start_ns + unnest(list_append(froms[2:], dur_ns)) AS until_ns, hr_sampled(dur_ns) AS probability
     FROM (SELECT cluster, job, attempt, node, proc AS maker, tid AS maker_tid, start_ns, dur_ns, json_extract_string(args, '$.stacks[*].line') AS lines,
                  json_extract_string(args, '$.stacks[*].from_ns')::BIGINT[] AS froms
           FROM regions WHERE $by = 'line' AND kind IN ('fetch', 'input_wait') AND args LIKE '%"stacks":%')),
 lines AS MATERIALIZED (
-    SELECT line, who, wait, cluster, job, attempt, node, maker, piece_ns, piece_dur_ns,
-           least(until_ns, piece_ns + piece_dur_ns) - greatest(from_ns, piece_ns) AS ns
-    FROM samples JOIN (SELECT DISTINCT cluster, job, attempt, node, maker, maker_tid, who, wait, piece_ns, piece_dur_ns FROM spent WHERE $by = 'line')
-         USING (cluster, job, attempt, node, maker, maker_tid)
+    SELECT line, label, who, wait,
+           ns * (least(until_ns, piece_ns + piece_dur_ns) - greatest(from_ns, piece_ns)) / piece_dur_ns / probability AS ns
+    FROM samples JOIN spent USING (cluster, job, attempt, node, maker, maker_tid)
     WHERE from_ns < piece_ns + piece_dur_ns AND until_ns > piece_ns),
+-- Samples of short fetches may stand for more time than there is.
 sampled AS (
-    SELECT cluster, job, attempt, node, maker, wait, piece_ns, sum(ns) / any_value(piece_dur_ns) AS share FROM lines GROUP BY ALL),
+    SELECT label, sum(l.ns) AS sampled_ns, least(1, any_value(whole_ns) / sum(l.ns)) AS factor
+    FROM lines l JOIN (SELECT label, sum(ns) AS whole_ns FROM spent GROUP BY label) USING (label) GROUP BY label),
 operations AS (
     SELECT cluster, job, attempt, node, proc AS maker, op, path, mount, bytes, start_ns, end_ns, dur_ns, hr_piece(start_ns, dur_ns) AS slot
     FROM events
@@ -84,16 +86,15 @@ counted AS (
     FROM (SELECT what, wait, who, maker, start_ns, dur_ns, any_value(bytes) AS bytes, sum(ns) AS ns FROM met GROUP BY ALL)
     GROUP BY what),
 others AS (
-    SELECT CASE WHEN $by = 'worker' THEN coalesce(name, label) ELSE label END AS what, sum(ns * (1 - coalesce(share, 0))) AS ns,
-           count(DISTINCT wait) AS waits, count(DISTINCT who) AS ranks
-    FROM spent LEFT JOIN makers USING (cluster, job, attempt, node, maker)
-         LEFT JOIN sampled USING (cluster, job, attempt, node, maker, wait, piece_ns)
+    SELECT CASE WHEN $by = 'worker' THEN coalesce(name, label) ELSE label END AS what,
+           sum(ns) - coalesce(any_value(sampled_ns * factor), 0) AS ns, count(DISTINCT wait) AS waits, count(DISTINCT who) AS ranks
+    FROM spent LEFT JOIN makers USING (cluster, job, attempt, node, maker) LEFT JOIN sampled USING (label)
     WHERE $by IN ('worker', 'line') OR ($by <> 'wait' AND NOT io)
     GROUP BY what HAVING $by <> 'line' OR ns >= 1000),
 blamed AS (
     SELECT what, ns, waits, ops, bytes, dur_ns, ranks FROM counted WHERE $by NOT IN ('worker', 'wait', 'line')
     UNION ALL
-    SELECT line, sum(ns), count(DISTINCT wait), 0, 0, NULL, count(DISTINCT who) FROM lines GROUP BY line
+    SELECT line, sum(l.ns * factor), count(DISTINCT wait), 0, 0, NULL, count(DISTINCT who) FROM lines l JOIN sampled USING (label) GROUP BY line
     UNION ALL
     SELECT what, o.ns, o.waits, coalesce(ops, 0), coalesce(bytes, 0), dur_ns, o.ranks FROM others o LEFT JOIN counted c USING (what)
     UNION ALL

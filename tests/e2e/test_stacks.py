@@ -158,6 +158,42 @@ class Stacks(Lines):
         self.assertEqual(self.ask(traced, "blame", "by=line")[0]["what"], "(the training thread slept)")
 
 
+TRAINING = """
+import time
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def log(loss):
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:            # log
+        sum(range(100))                        # log
+
+model = torch.nn.Linear(64, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.001)
+data = TensorDataset(torch.randn(800, 64), torch.randn(800, 1))
+for x, y in DataLoader(data, 8):
+    optimizer.zero_grad()
+    loss = (model(x) - y).square().mean()
+    loss.backward()
+    optimizer.step()
+    log(loss)
+"""
+
+
+class Training(harness.Case):
+    def setUp(self):
+        harness.need_torch()
+        super().setUp()
+
+    def test_a_line_outside_of_waits(self):
+        """Statistics in each step, which take longer than the model."""
+        traced = self.headrace([harness.PYTHON, self.folder.write("train.py", TRAINING)])
+        lines = [n for n, line in enumerate(TRAINING.splitlines(), 1) if line.endswith("# log")]
+        first = traced.sql("SELECT * FROM findings WHERE number = 1")[0]
+        self.assertEqual(first["cause"], "heavy_main", first)
+        self.assertTrue(any(f"train.py:{n} log faster" in first["action"] for n in lines), first)
+
+
 class PreciseShares(Lines):
     """Shares of all waits: the program measures how long its items took, by place."""
 

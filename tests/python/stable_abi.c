@@ -23,16 +23,14 @@ enum { METHOD_TUPLE = METH_VARARGS, METHOD_ONE = METH_O, METHOD_FAST = METH_FAST
 #define PyModule_AddFunctions own_add
 #define PyCFunction_NewEx     own_function
 #define PyFrame_GetLineNumber own_line
-#define PyGILState_Ensure     own_ensure
-#define PyGILState_Release    own_release
+#define PyEval_GetFrame	      own_frame
 #include "python/stable_abi.h"
 #undef _Py_NoneStruct
 #undef PyModule_Create2
 #undef PyModule_AddFunctions
 #undef PyCFunction_NewEx
 #undef PyFrame_GetLineNumber
-#undef PyGILState_Ensure
-#undef PyGILState_Release
+#undef PyEval_GetFrame
 
 _Static_assert(METHOD_TUPLE == METH_VARARGS && METHOD_ONE == METH_O && METHOD_FAST == METH_FASTCALL,
 	       "kinds of methods");
@@ -73,9 +71,7 @@ SAME_FUNCTION(own_add, int(PyObject *, struct python_method *), PyModule_AddFunc
 SAME_FUNCTION(own_function, PyObject *(struct python_method *, PyObject *, PyObject *),
 	      PyCFunction_NewEx, PyObject *(PyMethodDef *, PyObject *, PyObject *));
 SAME_FUNCTION(own_line, int(PyObject *), PyFrame_GetLineNumber, int(PyFrameObject *));
-SAME_FUNCTION(own_ensure, int(void), PyGILState_Ensure, PyGILState_STATE(void));
-SAME_FUNCTION(own_release, void(int), PyGILState_Release, void(PyGILState_STATE));
-_Static_assert(sizeof(PyGILState_STATE) == sizeof(int), "PyGILState_STATE");
+SAME_FUNCTION(own_frame, PyObject *(void), PyEval_GetFrame, PyFrameObject *(void));
 _Static_assert(__builtin_types_compatible_p(__typeof__(_Py_NoneStruct), PyObject),
 	       "_Py_NoneStruct");
 _Static_assert(__builtin_types_compatible_p(python_function, PyCFunction), "PyCFunction");

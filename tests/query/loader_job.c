@@ -141,22 +141,42 @@ static void busy_mark(uint64_t since, uint64_t at)
 	    (struct build_texts){.domain = "headrace", .args = args, .name = "accelerator"});
 }
 
+/*
+ * Samples of the step that ends at this moment: one in a line of the program, and others that do not
+ * count, because the thread is in the model or in the optimizer.
+ */
+static void samples_mark(uint64_t at)
+{
+	char args[300];
+
+	snprintf(args, sizeof(args),
+		 "{\"every_ns\":%llu,\"stacks\":["
+		 "{\"line\":\"log.py:7 write\",\"stack\":\"\",\"ago_ns\":[1000000]},"
+		 "{\"line\":\"net.py:3 "
+		 "forward\",\"stack\":\"\",\"model\":true,\"ago_ns\":[500000,600000]},"
+		 "{\"line\":\"sgd.py:2 step\",\"stack\":\"\",\"ago_ns\":[10000,20000,30000]}]}",
+		 (unsigned long long)plan.own_ns);
+	named_region(HR_REGION_MARK, at, at,
+		     (struct build_texts){.domain = "headrace", .args = args, .name = "samples"});
+}
+
 /* Returns the member `stacks` of a fetch of this duration. */
 static const char *stacks_of(uint64_t ns)
 {
 	static char text[600];
+	static unsigned fetches;
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (unsigned i = 0; i < plan.lines; i++)
+	for (unsigned i = 0; fetches % (plan.unsampled + 1) == 0 && i < plan.lines; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
-				      "%s{\"from_ns\":%llu,\"late_ns\":%u,\"line\":\"data.py:%u "
+				      "%s{\"from_ns\":%llu,\"line\":\"data.py:%u "
 				      "load\",\"stack\":\"\"}",
 				      i == 0 ? ",\"stacks\":[" : ",",
-				      (unsigned long long)(ns * i / plan.lines), plan.late_ns,
-				      i + 1);
+				      (unsigned long long)(ns * i / plan.lines), i + 1);
 	if (n > 0)
 		snprintf(text + n, sizeof(text) - n, "]");
+	fetches++;
 	return text;
 }
 
@@ -213,6 +233,8 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		at = received[i] + plan.step_ns;
 		if (loader == 0)
 			region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
+		if (plan.own_ns > 0)
+			samples_mark(at);
 		if (plan.busy > 0 && i % 4 == 3) {
 			busy_mark(marked, at);
 			marked = at;
@@ -339,8 +361,8 @@ void loader_job_usual(void)
 	plan.start_ns = 0;
 	plan.handover_ns = 100 * US;
 	plan.extra = NO_EXTRA;
-	plan.lines = plan.late_ns = 0;
+	plan.lines = plan.unsampled = 0;
 	plan.iterable = false;
-	plan.wait_cpu_ns = 0;
+	plan.wait_cpu_ns = plan.own_ns = 0;
 	plan.python = NULL;
 }

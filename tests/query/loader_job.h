@@ -55,7 +55,8 @@ struct loader_job {
 	uint64_t handover_ns; /* of a batch */
 	unsigned others;      /* cores that other threads of the training process use */
 	unsigned lines;	      /* a fetch is in so many lines, one after the other; 0: no samples */
-	unsigned late_ns;     /* of each sample */
+	uint64_t own_ns; /* each step has one sample of another line, which stands for this time */
+	unsigned unsampled; /* so many fetches without samples follow each one with samples */
 	enum extra extra;
 	bool iterable;	      /* the data set is */
 	uint64_t wait_cpu_ns; /* of the training thread in a wait; 0: unknown */

@@ -452,8 +452,8 @@ static void lines(void **state)
 	plan.lines = 6;
 	says = "needs no lock; `headrace query STORE blame by=line` lists the lines";
 	expect(locked, 40, 2, "lock,,,\n");
-	plan.lines = 1;
-	plan.late_ns = 1000000; /* the lines may be wrong */
+	plan.lines = 1; /* 8 samples in all */
+	plan.unsampled = 9;
 	says = "needs no lock; `headrace query STORE blame by=line` lists the lines";
 	expect(locked, 40, 2, "lock,,,\n");
 	plan.lines = 1; /* the place is a file */
@@ -493,6 +493,17 @@ static void the_training_thread(void **state)
 	plan.step_ns = 18 * MS;
 	plan.extra = COMPUTES;
 	expect(quick_sample, 40, 2, "heavy_main,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.extra = COMPUTES;
+	plan.own_ns = 10 * MS;
+	says = "do:      make log.py:7 write faster, or do it seldom; if it works on the batch";
+	expect(quick_sample, 40, 2, "heavy_main,,,\n");
+	plan.own_ns = 1500 * US;
+	says = "where:   log.py:7 write (117 ms)";
+	expect(quick_sample, 40, 2, "own_code,,,\n");
+	plan.own_ns = 400 * US;
+	says = "outside of the model, the training thread was longest in log.py:7 write (";
+	expect(quick_sample, 40, 2, "nothing,,,\n");
 	plan.step_ns = 18 * MS;
 	plan.extra = VALIDATES;
 	plan.epoch = true;
