@@ -359,6 +359,7 @@ static void find_workers(struct hr_training_job *j)
 		f->action =
 		    "make the start of a worker cheaper: fewer imports, a smaller data set object";
 	}
+	hr__try_no_workers(j, f);
 }
 
 /* Returns the mean CPU time of the training thread in a wait of training loops, in seconds. */
@@ -433,6 +434,7 @@ static void find_handover(struct hr_training_job *j, double lost)
 		    "return few large tensors from the data set instead of many small objects";
 		f->gain_low = lost * (1 - LONG_HANDOVER / each);
 	}
+	hr__try_no_workers(j, f);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE, "faster storage: the batches are already made");
 }
 

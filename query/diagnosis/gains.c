@@ -119,6 +119,25 @@ void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t m
 					     workers, j->workers);
 }
 
+void hr__try_no_workers(struct hr_training_job *j, struct hr_finding *f)
+{
+	struct hr_setting setting = HR_SETTING_SAME;
+	struct hr_finding none = *f;
+
+	if (j->workers == 0 || j->other_kind)
+		return;
+	setting.workers = 0;
+	if (!hr__predict(j, &none, &setting) || none.gain_low < hr__worth(j) ||
+	    none.gain_low <= f->gain_high)
+		return;
+	f->gain_low = none.gain_low;
+	f->gain_high = none.gain_high;
+	f->action = hr__finding_text(j,
+				     "set num_workers=0 of the DataLoader (now %u): the training "
+				     "thread makes a batch in less time than it waits for workers",
+				     j->workers);
+}
+
 uint32_t hr__whole_cores(const struct hr_training_job *j)
 {
 	return j->cores >= 1 ? (uint32_t)j->cores : 1;
