@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* args.h - the keys of args.def as constants (HR_ARGS_LOADER is "loader"), and a fact about values */
+/* args.h - the keys of args.def as constants (HR_ARGS_LOADER is "loader"), and a fact of samples */
 #ifndef HEADRACE_PROTO_ARGS_H
 #define HEADRACE_PROTO_ARGS_H
 
@@ -9,8 +9,8 @@
 #undef HR_ARGS
 
 /*
- * HR_ARGS_STACKS: the time from a sample to the next one is 0.5 to 1.5 times this one (ns), and each
- * time is as probable as any other.
+ * HR_ARGS_STACKS: the time from a sample to the next one is 0.5 to 1.5 times this one (ns), and
+ * each time is as probable as any other.
  */
 #define HR_ARGS_SAMPLES_EVERY_NS 20000000
 

@@ -58,7 +58,7 @@ static const struct layout {
 static const struct layout *layout;
 static uintptr_t code_type; /* address of the type of code objects */
 
-/* ---- memory --------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------- */
 
 static bool copy_all(const struct iovec *to, const struct iovec *from, unsigned n, size_t bytes)
 {
@@ -86,7 +86,7 @@ static int32_t number_in(const char *bytes, int at)
 	return value;
 }
 
-/* ---- frames --------------------------------------------------------------------------------------- */
+/* ---- frames ----------------------------------------------------------------------------------- */
 
 struct frame {
 	uintptr_t at, outer, code; /* code 0: it only marks where C called Python */
@@ -216,7 +216,7 @@ unsigned unlocked_places(const PyThreadState *thread, struct unlocked_place *ret
 	return 0;
 }
 
-/* ---- texts ---------------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------------ */
 
 /* Appends a character as UTF-8. Returns its bytes. */
 static size_t put_character(char *to, uint32_t c)
@@ -286,7 +286,7 @@ bool unlocked_function(const struct unlocked_place *place, char *room, size_t si
 	return read_text(place->function, room, size);
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------------ */
 
 /* The bytes of a table of lines. */
 struct line_table {
@@ -391,7 +391,7 @@ int unlocked_line(const struct unlocked_place *place)
 	return (int)of[layout->lines](&table, place->first_line, place->instruction);
 }
 
-/* ---- set-up --------------------------------------------------------------------------------------- */
+/* ---- set-up ----------------------------------------------------------------------------------- */
 
 const char *unlocked_set(int minor, const void *type_of_code)
 {

@@ -23,7 +23,7 @@
 #define MODEL_BACKWARDS 1.5
 /* A line outside of the model is a finding from this share of the wall time on. Chosen. */
 #define OWN_CODE_SHARE 0.1
-/* If the training thread's own I/O takes more than this share of its time, that is the cause. Chosen. */
+/* If the training thread's own I/O takes more than this share of its time, it is the cause. */
 #define OWN_CODE_IO 0.3
 /*
  * The slow rank causes at least this share of the stalls, and this many times as much as the mean
@@ -192,8 +192,8 @@ static bool is_accelerated(const struct hr_training_job *j)
 }
 
 /*
- * Finds a line in which the training thread is for long, outside of the model. Its own I/O has other
- * causes. Without samples in the model, the line may be the model.
+ * Finds a line in which the training thread is for long, outside of the model. Its own I/O has
+ * other causes. Without samples in the model, the line may be the model.
  */
 static void find_own_code(struct hr_training_job *j)
 {

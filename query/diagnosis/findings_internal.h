@@ -173,7 +173,7 @@ double hr__loop_part(const struct hr_training_job *j, enum hr_part part);
 /* Returns the waits of these loops, before any finding. */
 struct hr_job_waits hr__job_waits(const struct hr_training_job *j);
 
-/* job_line.c: sets making, sampled, line, line_share, own_lines and start_lines. -ENOMEM: j->error. */
+/* job_line.c: sets what samples of stacks show (making to model_samples). -ENOMEM: j->error. */
 void hr__job_line(struct hr_training_job *j);
 
 /* ---- job_replay.c ---- */

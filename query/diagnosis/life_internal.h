@@ -110,6 +110,8 @@ int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *en
 /* lines.c: adds the samples of a mark of this process and time to r->points. -ENOMEM. */
 int hr__points_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
 		   int64_t at);
+/* lines.c: sorts r->points by time. */
+void hr__points_sort(struct hr_life_reader *r);
 /* lines.c: sums the samples of r->life by line. -ENOMEM. */
 int hr__own_lines_add(struct hr_life_reader *r);
 

@@ -158,14 +158,18 @@ static int own_add(struct hr_train_life *life, const struct hr_line_point *p, bo
 	return 0;
 }
 
+void hr__points_sort(struct hr_life_reader *r)
+{
+	if (r->n_points > 0)
+		qsort(r->points, r->n_points, sizeof(*r->points), by_time);
+}
+
 int hr__own_lines_add(struct hr_life_reader *r)
 {
 	struct hr_train_life *life = r->life;
 	size_t k = 0;
 	int error = 0;
 
-	if (r->n_points > 0)
-		qsort(r->points, r->n_points, sizeof(*r->points), by_time);
 	for (size_t i = 0; error == 0 && i < r->n_points; i++) {
 		const struct hr_line_point *p = &r->points[i];
 		bool start;

@@ -284,6 +284,7 @@ int hr__marks_read(struct hr_life_reader *r)
 	hr_frames_free(&frames);
 	if (r->n_marks > 0)
 		qsort(r->marks, r->n_marks, sizeof(*r->marks), by_process_and_time);
+	hr__points_sort(r);
 	for (size_t i = 0; i < r->n_marks; i++)
 		r->marks[i].outer = r->marks[i].own && has_loader_wait(r->marks, r->n_marks, i);
 	for (size_t i = 0; i < r->n_marks; i++)

@@ -142,8 +142,8 @@ static void busy_mark(uint64_t since, uint64_t at)
 }
 
 /*
- * Samples of the step that ends at this moment: one in a line of the program, and others that do not
- * count, because the thread is in the model or in the optimizer.
+ * Samples of the step that ends at this moment: one in a line of the program, and others that do
+ * not count, because the thread is in the model or in the optimizer.
  */
 static void samples_mark(uint64_t at)
 {
