@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
+
 #define DEPTH_MOST   64u
 #define NUMBER_BYTES 64u
 
@@ -72,28 +74,6 @@ static int string_read(const char **at, const char *end, struct hr_json_part *re
 	return 0;
 }
 
-static size_t utf8_write(unsigned code, char *to)
-{
-	size_t n = 0;
-
-	if (code < 0x80) {
-		to[n++] = (char)code;
-	} else if (code < 0x800) {
-		to[n++] = (char)(0xc0 | code >> 6);
-		to[n++] = (char)(0x80 | (code & 63));
-	} else if (code < 0x10000) {
-		to[n++] = (char)(0xe0 | code >> 12);
-		to[n++] = (char)(0x80 | (code >> 6 & 63));
-		to[n++] = (char)(0x80 | (code & 63));
-	} else {
-		to[n++] = (char)(0xf0 | code >> 18);
-		to[n++] = (char)(0x80 | (code >> 12 & 63));
-		to[n++] = (char)(0x80 | (code >> 6 & 63));
-		to[n++] = (char)(0x80 | (code & 63));
-	}
-	return n;
-}
-
 /*
  * Reads the code of an escape \uXXXX at p, with the second half of a pair. Returns the length of
  * the escape. 0: it is none.
@@ -127,7 +107,7 @@ size_t hr_json_part_text(const struct hr_json_part *v, char *to)
 		if (*p != '\\') {
 			to[n++] = *p++;
 		} else if ((length = code_read(p, end, &code)) > 0) {
-			n += utf8_write(code, to + n);
+			n += hr_utf8_write(code, to + n);
 			p += length;
 		} else {
 			const char *name = strchr(names, p[1]);

@@ -65,7 +65,7 @@ static bool is_frozen(const char *path)
 	return strncmp(path, "<frozen", strlen("<frozen")) == 0;
 }
 
-/* ---- the text of a place ---------------------------------------------------------------------- */
+/* ---- the text of a place --------------------------------------------------------------------- */
 
 #define KEPT 256u /* a power of 2 */
 
@@ -118,7 +118,7 @@ static const struct place_text *text_of(const struct unlocked_place *place)
 	return read_text(place, one) ? one : NULL;
 }
 
-/* ---- the text of a stack ---------------------------------------------------------------------- */
+/* ---- the text of a stack --------------------------------------------------------------------- */
 
 /* Adds a frame. `*shown` and `*own`: frames in the text, and whether the line is known. */
 static void add_frame(const struct place_text *frame, struct stack_text *ret, unsigned *shown,

@@ -63,7 +63,7 @@ static struct {
 	pthread_cond_t changed;
 } sampler;
 
-/* ---- samples ---------------------------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 /* Drops every second sample, so that the next one follows the last one at twice the distance. */
 static void samples_thin(void)
@@ -114,7 +114,7 @@ static void own_take(void)
 	pthread_mutex_lock(&mutex);
 }
 
-/* ---- the thread that makes samples ------------------------------------------------------------ */
+/* ---- the thread that makes samples ----------------------------------------------------------- */
 
 /* Returns a random number below `n`, so that samples do not follow a beat of the program. */
 static uint64_t below(uint64_t n)
@@ -212,7 +212,7 @@ static void sampler_end(void)
 	sampler.pid = 0;
 }
 
-/* ---- begin and end of a fetch ----------------------------------------------------------------- */
+/* ---- begin and end of a fetch ---------------------------------------------------------------- */
 
 void stacks_begin(uint64_t at_ns)
 {
@@ -298,7 +298,7 @@ size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 	return n;
 }
 
-/* ---- set-up ----------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 /*
  * stacks_start((folder, caller...), foreign): stack_text_set() keeps the texts. Returns None, or

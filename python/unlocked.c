@@ -5,6 +5,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/utf8.h"
+
 #define OBJECT_BYTES 256u /* the members of a frame and of a code object are in its first bytes */
 #define OWNED_BY_C   3	  /* owner of a frame that only marks where C called Python, since 3.12 */
 #define TRIES	     3
@@ -58,7 +60,7 @@ static const struct layout {
 static const struct layout *layout;
 static uintptr_t code_type; /* address of the type of code objects */
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static bool copy_all(const struct iovec *to, const struct iovec *from, unsigned n, size_t bytes)
 {
@@ -86,7 +88,7 @@ static int32_t number_in(const char *bytes, int at)
 	return value;
 }
 
-/* ---- frames ----------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 struct frame {
 	uintptr_t at, outer, code; /* code 0: it only marks where C called Python */
@@ -216,34 +218,7 @@ unsigned unlocked_places(const PyThreadState *thread, struct unlocked_place *ret
 	return 0;
 }
 
-/* ---- texts ------------------------------------------------------------------------------------ */
-
-/* Appends a character as UTF-8. Returns its bytes. */
-static size_t put_character(char *to, uint32_t c)
-{
-	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) /* half of a pair, or no character */
-		c = '?';
-	if (c < 0x80) {
-		to[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = (char)(0xe0 | c >> 12);
-		to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		to[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	to[0] = (char)(0xf0 | (c >> 18 & 0x07));
-	to[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	to[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 /* Reads a text: a header, and characters of 1, 2 or 4 bytes. */
 static bool read_text(uintptr_t at, char *room, size_t size)
@@ -270,7 +245,10 @@ static bool read_text(uintptr_t at, char *room, size_t size)
 		memcpy(&c, bytes + in, width); /* little-endian */
 		if (n + 4 >= size)
 			return false;
-		n += put_character(room + n, c);
+		/* Half of a pair, or no character. */
+		if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+			c = '?';
+		n += hr_utf8_write(c, room + n);
 	}
 	room[n] = '\0';
 	return true;
@@ -286,7 +264,7 @@ bool unlocked_function(const struct unlocked_place *place, char *room, size_t si
 	return read_text(place->function, room, size);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* The bytes of a table of lines. */
 struct line_table {
@@ -391,7 +369,7 @@ int unlocked_line(const struct unlocked_place *place)
 	return (int)of[layout->lines](&table, place->first_line, place->instruction);
 }
 
-/* ---- set-up ----------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 const char *unlocked_set(int minor, const void *type_of_code)
 {
