@@ -169,6 +169,7 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 		return NULL;
 	api->begin(name);
 	stacks_resume();
+	stacks_waits(now);
 	wait_cpu.began_at_ns = now;
 	stepped.waited = true;
 	wait_cpu.began_ns =
@@ -209,6 +210,7 @@ static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 	else
 		n = sizeof(room);
 	api->end(n < sizeof(room) ? room : NULL);
+	stacks_works(hr_now_ns(CLOCK_MONOTONIC));
 	return python_none();
 }
 
@@ -251,10 +253,13 @@ static void mark_use(void)
 /* end_step(): ends a step of an optimizer. */
 static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 {
+	bool waited = stepped.waited; /* then the step began at the end of the wait */
 	char room[ARGS_MAX];
 
 	api->end(step_args(room, sizeof(room)));
 	stacks_resume();
+	if (!waited)
+		stacks_works(hr_now_ns(CLOCK_MONOTONIC));
 	if (accelerator_stepped())
 		mark_use();
 	return python_none();

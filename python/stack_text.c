@@ -36,8 +36,7 @@ static const char *short_path(const char *path)
 	return at > path ? at : path + 1;
 }
 
-/* Replaces the bytes that JSON would escape. */
-static void plain(char *text)
+void stack_text_plain(char *text)
 {
 	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\')
@@ -101,7 +100,7 @@ static bool read_text(const struct unlocked_place *place, struct place_text *ret
 	ret->is_model = strstr(path, "/torch/nn/modules/module.py") != NULL;
 	n = snprintf(ret->text, sizeof(ret->text), "%s:%d %s", short_path(path),
 		     unlocked_line(place), function);
-	plain(ret->text);
+	stack_text_plain(ret->text);
 	if ((size_t)n >= sizeof(ret->text))
 		ret->text[0] = '\0';
 	return true;

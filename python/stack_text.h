@@ -27,6 +27,9 @@ struct stack_text {
  */
 void stack_text_set(const char *folder, const char *const *callers, const char *const *foreign);
 
+/* Replaces the bytes that JSON would escape. */
+void stack_text_plain(char *text);
+
 /* Forgets what was read. For a forked child: another thread of its parent may have been reading. */
 void stack_text_forget(void);
 

@@ -6,11 +6,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/now.h"
 #include "proto/args.h"
 #include "python/frames.h"
+#include "python/hang.h"
 #include "python/own_samples.h"
 #include "python/spent.h"
 #include "python/stack_text.h"
@@ -39,10 +41,12 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* The fetch that is sampled. The mutex protects it. */
 static struct {
 	const PyThreadState *thread; /* it fetches; NULL: none */
-	pid_t pid;		     /* a forked child has no fetch of its parent */
+	int tid;
+	pid_t pid; /* a forked child has no fetch of its parent */
 	uint64_t began_ns, every_ns;
 	unsigned number, n;
 	struct stack_sample samples[SAMPLES_MAX];
+	struct hang_watch watch;
 } fetch;
 
 /*
@@ -51,8 +55,10 @@ static struct {
  */
 static struct {
 	const PyThreadState *thread; /* NULL: none */
-	pid_t pid;		     /* a forked child has none */
+	int tid;
+	pid_t pid; /* a forked child has none */
 	unsigned n, moments;
+	struct hang_watch watch; /* not protected: see hang.h */
 } own;
 
 /* The thread that makes samples. The mutex protects it; `pid` needs Python's lock, too. */
@@ -114,6 +120,21 @@ static void own_take(void)
 	pthread_mutex_lock(&mutex);
 }
 
+/* Marks a fetch, wait or step that lasts much longer than usual, as above. */
+static void hang_look(void)
+{
+	uint64_t now = hr_now_ns(CLOCK_MONOTONIC);
+	struct hang_watch *watch = fetch.thread ? &fetch.watch : &own.watch;
+	const PyThreadState *thread = fetch.thread ? fetch.thread : own.thread;
+	int tid = fetch.thread ? fetch.tid : own.tid;
+
+	if (!thread || !hang_is_due(watch, now) || !api->recording())
+		return;
+	pthread_mutex_unlock(&mutex);
+	hang_mark(watch, api, thread, tid);
+	pthread_mutex_lock(&mutex);
+}
+
 /* ---- the thread that makes samples ----------------------------------------------------------- */
 
 /* Returns a random number below `n`, so that samples do not follow a beat of the program. */
@@ -159,6 +180,7 @@ static void *sampler_run(void *arg)
 			sample_take();
 		else if (own.thread)
 			own_take();
+		hang_look();
 		every = fetch.thread ? fetch.every_ns : HR_ARGS_SAMPLES_EVERY_NS;
 		due = hr_now_ns(CLOCK_MONOTONIC) + every / 2 + below(every);
 	}
@@ -181,8 +203,10 @@ static void sampler_start(pid_t pid)
 	pthread_cond_init(&sampler.changed, &clock);
 	stack_text_forget();
 	sampler.ending = sampler.idle = false;
-	if (fetch.pid != pid)
+	if (fetch.pid != pid) {
 		fetch.thread = NULL;
+		memset(&fetch.watch, 0, sizeof(fetch.watch));
+	}
 	fetch.pid = pid;
 	if (own.pid != pid)
 		own.thread = NULL;
@@ -214,12 +238,35 @@ static void sampler_end(void)
 
 /* ---- begin and end of a fetch ---------------------------------------------------------------- */
 
+/* Whether this is the thread that trains, perhaps. */
+static bool is_own(void)
+{
+	return on && own.thread && own.thread == PyThreadState_Get();
+}
+
+/* Returns the id of this thread in this process. */
+static int thread_id(pid_t pid)
+{
+	static __thread struct {
+		pid_t pid;
+		int tid;
+	} known;
+
+	if (known.pid != pid) {
+		known.pid = pid;
+		known.tid = (int)syscall(SYS_gettid);
+	}
+	return known.tid;
+}
+
 void stacks_begin(uint64_t at_ns)
 {
 	pid_t pid;
 
 	if (!on)
 		return;
+	if (is_own())
+		hang_end(&own.watch, at_ns);
 	pid = getpid();
 	if (sampler.pid != pid)
 		sampler_start(pid);
@@ -228,7 +275,9 @@ void stacks_begin(uint64_t at_ns)
 	pthread_mutex_lock(&mutex);
 	if (!fetch.thread) {
 		fetch.thread = PyThreadState_Get();
+		fetch.tid = thread_id(pid);
 		fetch.number++;
+		hang_begin(&fetch.watch, HANG_FETCH, at_ns);
 		fetch.began_ns = at_ns;
 		fetch.every_ns = HR_ARGS_SAMPLES_EVERY_NS;
 		fetch.n = 0;
@@ -238,6 +287,18 @@ void stacks_begin(uint64_t at_ns)
 		}
 	}
 	pthread_mutex_unlock(&mutex);
+}
+
+void stacks_waits(uint64_t at_ns)
+{
+	if (is_own())
+		hang_begin(&own.watch, HANG_WAIT, at_ns);
+}
+
+void stacks_works(uint64_t at_ns)
+{
+	if (is_own())
+		hang_begin(&own.watch, HANG_STEP, at_ns);
 }
 
 void stacks_resume(void)
@@ -278,8 +339,10 @@ static bool fetch_end(uint64_t began_ns)
 		return false;
 	pthread_mutex_lock(&mutex);
 	ends = fetch.thread == PyThreadState_Get() && (began_ns == 0 || began_ns == fetch.began_ns);
-	if (ends)
+	if (ends) {
 		fetch.thread = NULL;
+		hang_end(&fetch.watch, hr_now_ns(CLOCK_MONOTONIC));
+	}
 	pthread_mutex_unlock(&mutex);
 	return ends && fetch.n > 0;
 }
@@ -287,6 +350,7 @@ static bool fetch_end(uint64_t began_ns)
 /* Without a thread, only this function changes the samples. */
 size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 {
+	stacks_works(hr_now_ns(CLOCK_MONOTONIC));
 	if (!fetch_end(began_ns))
 		return n;
 	for (; fetch.n > 0; samples_thin()) {
@@ -320,6 +384,7 @@ static PyObject *stacks_start(PyObject *self, PyObject *args)
 	on = true;
 	own.thread = PyThreadState_Get();
 	own.pid = getpid();
+	own.tid = thread_id(own.pid);
 	sampler_start(own.pid);
 	return python_none();
 }

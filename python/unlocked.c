@@ -218,6 +218,20 @@ unsigned unlocked_places(const PyThreadState *thread, struct unlocked_place *ret
 	return 0;
 }
 
+/* The first two members of a thread in all versions: the threads before and after it in a list. */
+unsigned unlocked_threads(const PyThreadState *thread, const PyThreadState **ret, unsigned max)
+{
+	unsigned n = 0;
+
+	for (size_t member = 0; member < 2; member++) {
+		uintptr_t at = (uintptr_t)thread;
+
+		while (n < max && copy(at + member * sizeof(at), &at, sizeof(at)) && at != 0)
+			ret[n++] = (const PyThreadState *)at;
+	}
+	return n;
+}
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 /* Reads a text: a header, and characters of 1, 2 or 4 bytes. */

@@ -42,6 +42,9 @@ const char *unlocked_init(void);
 /* Reads where up to UNLOCKED_MAX frames are, innermost first. Returns their number; 0: unknown. */
 unsigned unlocked_places(const PyThreadState *thread, struct unlocked_place *ret);
 
+/* Finds up to `max` other threads of the same interpreter. Returns their number. */
+unsigned unlocked_threads(const PyThreadState *thread, const PyThreadState **ret, unsigned max);
+
 /* Reads the file or the function as UTF-8. Returns false if the code is gone or the text long. */
 bool unlocked_file(const struct unlocked_place *place, char *room, size_t size);
 bool unlocked_function(const struct unlocked_place *place, char *room, size_t size);
