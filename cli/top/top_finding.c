@@ -13,14 +13,17 @@
 static void set_texts(struct hr_top_finding *f, const struct hr_finding *found)
 {
 	const char *where = found->place;
+	int n = 0;
 
 	if (found->lost <= 0) {
 		snprintf(f->loss, sizeof(f->loss), "%s", found->meaning);
 		return;
 	}
-	snprintf(f->loss, sizeof(f->loss), "%.0f %% lost: %s%s%s%s",
-		 100 * found->lost / found->wall, found->meaning, where != NULL ? " (" : "",
-		 where != NULL ? where : "", where != NULL ? ")" : "");
+	if (found->cause != HR_FOUND_HANG)
+		n = snprintf(f->loss, sizeof(f->loss),
+			     "%.0f %% lost: ", 100 * found->lost / found->wall);
+	snprintf(f->loss + n, sizeof(f->loss) - (size_t)n, "%s%s%s%s", found->meaning,
+		 where != NULL ? " (" : "", where != NULL ? where : "", where != NULL ? ")" : "");
 	snprintf(f->action, sizeof(f->action), "%s", found->action != NULL ? found->action : "");
 }
 

@@ -172,11 +172,14 @@ static void find_slow_rank(struct hr_training_job *j)
 
 static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
 {
-	if (j->own_lines.first != NULL)
+	if (j->own_lines.first != NULL) {
+		f->line = hr__finding_text(j, "%s (%s)", j->own_lines.first,
+					   hr__seconds(j->own_lines.first_s).s);
 		f->action = hr__finding_text(j,
 					     "make %s faster, or do it seldom; if it works on the "
 					     "batch, do it in the data set, so that workers do it",
 					     j->own_lines.first);
+	}
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "more workers or faster storage: the batches are ready");
 }

@@ -300,7 +300,7 @@ static void find_idle(struct hr_training_job *j, const struct hr_job_waits *w)
 /* If only counters were recorded, time that looks like sleep may be a read. */
 static void find_unknown(struct hr_training_job *j)
 {
-	double lost = hr__loop_part(j, HR_PART_WAIT_UNKNOWN) +
+	double lost = hr__loop_part(j, HR_PART_WAIT_UNKNOWN) - j->hung +
 		      (j->counters ? hr__loop_part(j, HR_PART_WAIT_ASLEEP) : 0);
 	struct hr_finding *f = hr__finding_add(j, HR_FOUND_WAIT_UNKNOWN, lost);
 

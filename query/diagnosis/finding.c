@@ -192,10 +192,8 @@ const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f)
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */
 static const char *code_of(struct hr_training_job *j, const struct hr_finding *f)
 {
-	if ((f->cause == HR_FOUND_HEAVY_MAIN || f->cause == HR_FOUND_OWN_CODE) &&
-	    j->own_lines.first != NULL)
-		return hr__finding_text(j, "%s (%s)", j->own_lines.first,
-					hr__seconds(j->own_lines.first_s).s);
+	if (f->line != NULL)
+		return f->line;
 	if (causes[f->cause].flags & LOOP)
 		return "the training loop";
 	if (!(causes[f->cause].flags & ITEM))
@@ -259,6 +257,7 @@ void hr__finding_describe(struct hr_training_job *j, struct hr_finding *f)
 	if (j->lives > 1)
 		find_rank(j, f);
 	set_place(j, f);
-	f->meaning = meaning_of(j, f->cause);
+	if (f->meaning == NULL)
+		f->meaning = meaning_of(j, f->cause);
 	f->gain_note = gain_note(f);
 }

@@ -7,6 +7,9 @@ static int by_loss(const void *a, const void *b)
 {
 	const struct hr_finding *x = a, *y = b;
 
+	/* A training that makes no step has no more urgent problem. */
+	if ((x->cause == HR_FOUND_HANG) != (y->cause == HR_FOUND_HANG))
+		return x->cause == HR_FOUND_HANG ? -1 : 1;
 	return (x->lost < y->lost) - (x->lost > y->lost);
 }
 
@@ -86,6 +89,7 @@ static int find(struct hr_training_job *j)
 
 	hr__job_line(j);
 	hr__job_files(j, &files);
+	hr__find_hang(j);
 	hr__find_waits(j, &files);
 	hr__find_others(j, &files);
 	hr__find_copies(j, &files);

@@ -32,6 +32,7 @@ struct hr_finding {
 	 */
 	const char *gain_note;
 	const char *object; /* a file or folder; NULL: none */
+	const char *line;   /* a line of Python, if no file is the object; NULL: none */
 	const char *mount;  /* the mount on which `object` lies; NULL: none */
 	int64_t worker;	    /* torch's number of the worker, if only one is slow; otherwise -1 */
 	int32_t rank;	    /* the rank that caused most of the loss; -1: no single rank did */

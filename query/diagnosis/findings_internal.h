@@ -97,6 +97,7 @@ struct hr_training_job {
 	uint64_t model_samples;			    /* samples of training threads in the model */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
+	double hung; /* the part of HR_PART_WAIT_UNKNOWN that is a hang */
 	/* The predicted gain of each usual remedy as a share of `wall`; INFINITY: unknown. */
 	struct {
 		bool known;
@@ -307,6 +308,8 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
 /* ---- causes ---- */
 
+/* find_hang.c: finds why the training makes no step now, or made none until a signal ended it. */
+void hr__find_hang(struct hr_training_job *j);
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
 /* find_reads.c: finds workers of which each reads all data. */

@@ -57,12 +57,13 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 		w->loader = marks[i].loader;
 		w->number = marks[i].workers == HR_UNKNOWN ? -1 : (int64_t)marks[i].workers;
 	}
+	l->workers[l->n_workers - 1].hang = hr__hang_now(r, marks, n, 0);
 	return 0;
 }
 
 /* ---- lives ---- */
 
-/* Returns the thread with most waits, steps, epochs and optimizer steps; 0: none. */
+/* Returns the thread with most waits, steps, epochs, optimizer steps and hangs; 0: none. */
 static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 {
 	struct {
@@ -75,7 +76,7 @@ static uint32_t training_thread(const struct hr_mark *marks, size_t n)
 		uint32_t kind = marks[i].kind;
 
 		if (kind != HR_REGION_INPUT_WAIT && kind != HR_REGION_STEP &&
-		    kind != HR_REGION_EPOCH && kind != HR_REGION_OPTIMIZER)
+		    kind != HR_REGION_EPOCH && kind != HR_REGION_OPTIMIZER && kind != HR_MARK_HANG)
 			continue;
 		for (size_t k = 0; k < 16; k++) {
 			if (threads[k].n > 0 && threads[k].tid != marks[i].tid)
@@ -218,6 +219,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	const struct hr_qstream *st = &r->q->streams[r->stream];
 	const struct hr_process *p = hr_stream_process(st->s, marks[0].proc);
 	uint32_t tid = training_thread(marks, n);
+	struct hr_hang hang;
 	int64_t from, to;
 	int error;
 
@@ -228,12 +230,16 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 	r->life = &r->to->list[r->to->n++];
 	from = hr_wall_ns(st, p->msg->start_ns);
 	to = end_of_process(r, p, marks, n);
+	hang = hr__hang_now(r, marks, n, tid);
+	if (hang.at != 0 && p->msg->end_ns == 0 && st->state == HR_STREAM_RUNNING)
+		to = (int64_t)r->q->now_ns; /* it hangs until now */
 	*r->life = (struct hr_train_life){.stream = r->stream,
 					  .tid = tid,
 					  .proc = marks[0].proc,
 					  .rank = p->rank,
 					  .from = from > r->span.from ? from : r->span.from,
-					  .to = to < r->span.until ? to : r->span.until};
+					  .to = to < r->span.until ? to : r->span.until,
+					  .hang = hang};
 	add_use(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
@@ -277,6 +283,7 @@ void hr__life_reader_done(struct hr_life_reader *r)
 	free(r->made);
 	free(r->line_texts);
 	free(r->points);
+	free(r->hangs);
 	hr_map64_done(&r->line_numbers);
 }
 

@@ -109,6 +109,16 @@ struct hr_own_line {
 	uint64_t ns, samples;
 };
 
+/* What a thread had done for much longer than usual at a time (a mark `hang`, proto/args.def). */
+struct hr_hang {
+	uint64_t proc;
+	int64_t at; /* 0: none */
+	uint64_t since_ns, usual_ns;
+	enum hr_hang_in { HR_HANG_STEP, HR_HANG_WAIT, HR_HANG_FETCH } in;
+	/* Texts in the query's pool; "": none. `others`: the lines of the other threads. */
+	const char *line, *stack, *call, *target, *others;
+};
+
 struct hr_worker {
 	uint32_t stream, tid;
 	uint64_t proc, parent;
@@ -116,6 +126,7 @@ struct hr_worker {
 	int32_t rank;	   /* -1: none */
 	int64_t number;	   /* torch's number of the worker, within its loader; -1: unknown */
 	uint64_t loader;
+	struct hr_hang hang; /* of the fetch that it has not ended */
 };
 
 /* A wait of a training loop for a batch. */
@@ -174,6 +185,7 @@ struct hr_train_life {
 	size_t n_loops, loops_room;
 	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
+	struct hr_hang hang;	/* of what the training thread has not ended */
 	uint64_t model_samples; /* number of samples in the model, in loops */
 	struct hr_own_line *own_lines;
 	size_t n_own_lines, own_lines_room;

@@ -3,6 +3,7 @@
 #ifndef HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
 #define HEADRACE_QUERY_DIAGNOSIS_LIFE_INTERNAL_H
 
+#include "common/json_part.h"
 #include "common/map64.h"
 #include "query/diagnosis/life.h"
 
@@ -24,6 +25,7 @@ struct hr_mark {
 	struct hr_used used;
 	/* HR_MARK_BUSY: the share of the last since_ns in which the accelerator was busy. */
 	uint64_t since_ns, busy_percent;
+	uint64_t about_tid; /* HR_MARK_HANG: the thread that hangs */
 	/* Wait: until this time it cost nothing, because the accelerator worked. */
 	int64_t hidden_to;
 	uint32_t first_line, n_lines; /* wait or fetch: its samples, as in hr_fetch */
@@ -42,6 +44,7 @@ struct hr_mark {
 #define HR_MARK_COLLECTIVE (UINT32_MAX - 2)
 #define HR_MARK_BUSY	   (UINT32_MAX - 3)
 #define HR_MARK_SAMPLES	   (UINT32_MAX - 4)
+#define HR_MARK_HANG	   (UINT32_MAX - 5)
 
 /* Indexes in the lists steps, epochs and edges for the next block in the order of time. */
 struct hr_life_place {
@@ -93,11 +96,21 @@ struct hr_life_reader {
 	/* The samples of training threads outside of waits for batches. */
 	struct hr_line_point *points;
 	size_t n_points, points_room;
+	struct hr_hang *hangs; /* the last one of each process */
+	size_t n_hangs, hangs_room;
 };
 
 static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
 {
 	return r->scope->rank == HR_ANY_RANK || r->scope->rank == rank;
+}
+
+/* Reads the next value of a JSON list. `*at`: the end of the value before it, or of the '['. */
+static inline bool hr__next_of(const struct hr_json_part *list, const char **at,
+			       struct hr_json_part *ret)
+{
+	*at += **at == ',';
+	return hr_json_part_read(at, list->p + list->n, ret) == 0;
 }
 
 /* marks.c: reads the regions of r->stream within r->span into r->marks. -ENOMEM. */
@@ -114,6 +127,16 @@ int hr__points_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, ui
 void hr__points_sort(struct hr_life_reader *r);
 /* lines.c: sums the samples of r->life by line. -ENOMEM. */
 int hr__own_lines_add(struct hr_life_reader *r);
+
+/* hangs.c: keeps the mark `hang` of a process and time, if it is its last one. -ENOMEM. */
+int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+		 int64_t at);
+/*
+ * hangs.c: returns the hang of the process of these marks, if no region of `tid` (0: of any thread)
+ * has ended since then. at 0: none.
+ */
+struct hr_hang hr__hang_now(const struct hr_life_reader *r, const struct hr_mark *marks, size_t n,
+			    uint32_t tid);
 
 /* loops.c: finds the loops of r->life from the marks of its process. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);

@@ -56,13 +56,6 @@ static int add_part(struct hr_life_reader *r, const struct hr_json_part *part, i
 	return 0;
 }
 
-/* Reads the next value of a JSON list. `*at`: the end of the value before it, or of the '['. */
-static bool next_of(const struct hr_json_part *list, const char **at, struct hr_json_part *ret)
-{
-	*at += **at == ',';
-	return hr_json_part_read(at, list->p + list->n, ret) == 0;
-}
-
 int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *end,
 		  struct hr_mark *to)
 {
@@ -74,7 +67,7 @@ int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *en
 	if (hr_json_part_read(&p, (const char *)end, &list) < 0 || list.type != HR_JSON_ARRAY)
 		return 0;
 	p = list.p + 1;
-	while (error == 0 && next_of(&list, &p, &part))
+	while (error == 0 && hr__next_of(&list, &p, &part))
 		error = add_part(r, &part, to->from);
 	to->n_lines = (uint32_t)r->to->n_lines - to->first_line;
 	return error;
@@ -99,7 +92,7 @@ static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack
 	if (point.line == NULL && !model)
 		return -ENOMEM;
 	p = list.p + 1;
-	while (next_of(&list, &p, &ago)) {
+	while (hr__next_of(&list, &p, &ago)) {
 		struct hr_line_point one = point;
 
 		if (!hr_json_part_int(&ago, &ns) || ns < 0)
@@ -128,7 +121,7 @@ int hr__points_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, ui
 		return 0;
 	point.every_ns = (uint64_t)ns;
 	p = list.p + 1;
-	while (error == 0 && next_of(&list, &p, &stack))
+	while (error == 0 && hr__next_of(&list, &p, &stack))
 		error = add_points(r, &stack, point);
 	return error;
 }

@@ -45,6 +45,7 @@ static const struct member numbers[] = {
     MEMBER(BUSY_PERCENT, busy_percent, HR_UNKNOWN),
     MEMBER(WORKERS, workers, HR_UNKNOWN),
     MEMBER(WORKER, workers, HR_UNKNOWN),
+    MEMBER(TID, about_tid, 0),
 };
 #define N_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
@@ -143,6 +144,7 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 	if (g->kind == HR_REGION_MARK && is_text(m, g->domain, "headrace"))
 		return is_text(m, g->name, "accelerator") ? HR_MARK_BUSY
 		       : is_text(m, g->name, "samples")	  ? HR_MARK_SAMPLES
+		       : is_text(m, g->name, "hang")	  ? HR_MARK_HANG
 							  : HR_REGION_MARK;
 	if (g->kind != HR_REGION_RANGE)
 		return g->kind;
@@ -179,6 +181,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 		return 0;
 	if (kind == HR_MARK_SAMPLES)
 		return hr__points_add(r, args, g->proc, from);
+	if (kind == HR_MARK_HANG && hr__hang_add(r, args, g->proc, from) < 0)
+		return -ENOMEM;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
 	mark = &r->marks[r->n_marks++];
@@ -200,6 +204,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	mark->own = kind == HR_REGION_INPUT_WAIT && !torch && mark->loader == HR_UNKNOWN &&
 		    mark->workers == HR_UNKNOWN;
 	mark->other_kind = g->domain > 0 ? !torch : mark->own;
+	if (kind == HR_MARK_HANG)
+		mark->tid = (uint32_t)mark->about_tid;
 	if (kind == HR_MARK_BUSY && (mark->busy_percent > 100 || mark->since_ns > BUSY_NS_MOST))
 		r->n_marks--; /* not from headrace: the program made a mark of the same name */
 	return stacks != NULL ? hr__lines_add(r, stacks, args->data + args->len, mark) : 0;
@@ -268,7 +274,7 @@ int hr__marks_read(struct hr_life_reader *r)
 
 	if (error < 0)
 		return error;
-	r->n_marks = r->n_points = 0;
+	r->n_marks = r->n_points = r->n_hangs = 0;
 	r->saves = false;
 	for (size_t i = 0; error == 0 && i < frames.n; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;

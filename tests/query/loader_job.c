@@ -243,6 +243,36 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 	return at;
 }
 
+static void hang_mark(uint64_t proc, uint64_t at, const char *args)
+{
+	build_region(stream,
+		     (struct hr_region){.proc = proc,
+					.tid = 77, /* not the thread that hangs */
+					.kind = HR_REGION_MARK,
+					.start_ns = FIX_BOOT_NS + at,
+					.step = HR_REGION_UNKNOWN,
+					.epoch = HR_REGION_UNKNOWN},
+		     (struct build_texts){.domain = "headrace", .args = args, .name = "hang"});
+}
+
+/* Returns the end of the hang that begins at `at`. */
+static uint64_t make_hang(uint64_t at)
+{
+	uint64_t end = at + 5000 * MS;
+
+	if (plan.worker_hang != NULL) {
+		hang_mark(WORKER, at + 4000 * MS, plan.worker_hang);
+		region(WORKER, HR_REGION_FETCH, at, end, NULL);
+		region(TRAINS, HR_REGION_INPUT_WAIT, at, end, NULL);
+	}
+	if (plan.trains_hang == NULL)
+		return at;
+	hang_mark(TRAINS, at + 4000 * MS, plan.trains_hang);
+	if (plan.recovers)
+		region(TRAINS, HR_REGION_OPTIMIZER, end - MS, end, NULL);
+	return end;
+}
+
 /* Steps without a loader: each computes for 5 ms, and waits for pages for the rest. */
 static uint64_t make_steps(uint64_t at)
 {
@@ -267,6 +297,7 @@ static void send_processes(struct fixture__stream *s, uint64_t end)
 					      .cpu_quota_milli = plan.quota_milli,
 					      .start_ns = FIX_BOOT_NS,
 					      .end_ns = FIX_BOOT_NS + end,
+					      .exit = plan.exit != NULL ? (char *)plan.exit : "",
 					      .parent_proc = i > 0 ? TRAINS : 0,
 					      .worker_plus1 = i};
 	build_processes(&s->b, rows, 1 + WORKERS);
@@ -342,6 +373,7 @@ void loader_job_fill(struct fixture__stream *s)
 		region(WORKER, HR_REGION_FETCH, at, at + MS, NULL);
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
 	}
+	at = make_hang(at);
 	send_processes(s, at);
 	send_files(s);
 	qsort(ops, n_ops, sizeof(*ops), build_by_end);
@@ -364,5 +396,6 @@ void loader_job_usual(void)
 	plan.lines = plan.unsampled = 0;
 	plan.iterable = false;
 	plan.wait_cpu_ns = plan.own_ns = 0;
-	plan.python = NULL;
+	plan.python = plan.trains_hang = plan.worker_hang = plan.exit = NULL;
+	plan.recovers = false;
 }

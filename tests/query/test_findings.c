@@ -537,6 +537,46 @@ static void all_texts_and_numbers(void **state)
 	fixture_same(HR_FINDINGS, text);
 }
 
+#define WAIT_HANGS                                                                                 \
+	"{\"in\":\"wait\",\"tid\":1,\"since_ns\":3999000000,\"usual_ns\":2000000,"                 \
+	"\"call\":\"poll\",\"line\":\"train.py:3 main\",\"stack\":\"train.py:3 main\"}"
+
+static void hangs(void **state)
+{
+	plan.exit = "SIGTERM";
+	plan.trains_hang = WAIT_HANGS;
+	plan.worker_hang =
+	    "{\"in\":\"fetch\",\"tid\":2,\"since_ns\":3998000000,\"usual_ns\":7000000,"
+	    "\"call\":\"futex\",\"line\":\"data.py:9 load\",\"stack\":\"data.py:9 load < "
+	    "data.py:2 item\",\"threads\":[{\"line\":\"pool.py:1 run\"},{\"line\":\"a.py:2 f\"}]}";
+	says = "where:   worker 0 of 2, counted from 0: data.py:9 load";
+	expect(computes, 40, 2, "hang,,,0\n");
+	/* The worker has not been marked. */
+	plan.exit = "SIGKILL";
+	plan.trains_hang = WAIT_HANGS;
+	says = "no step in the last 5.00 s: the training waits for a batch of its workers";
+	expect(computes, 40, 2, "hang,,,\n");
+	plan.exit = "SIGINT";
+	plan.trains_hang = "{\"in\":\"step\",\"tid\":1,\"since_ns\":4000000000,\"usual_ns\":0,"
+			   "\"call\":\"read\",\"target\":\"/mnt/x\",\"line\":\"a.py:4 log\"}";
+	says = "no step in the last 5.00 s: the training thread reads /mnt/x";
+	expect(computes, 40, 2, "hang,,,\n");
+	/* What is missing, or of another type. */
+	plan.exit = "SIGINT";
+	plan.trains_hang = "{\"in\":1,\"tid\":1,\"since_ns\":-1,\"call\":[],\"threads\":[7,{}]}";
+	says = "no step in the last 1.00 s: the training thread runs Python or C code";
+	expect(computes, 40, 2, "hang,,,\n");
+	/* It ended by itself, or has made a step since then. */
+	plan.exit = "0";
+	plan.trains_hang = WAIT_HANGS;
+	plan.worker_hang = "{}";
+	expect(computes, 40, 2, "wait_unknown,,,\n");
+	plan.exit = "SIGTERM";
+	plan.trains_hang = WAIT_HANGS;
+	plan.recovers = true;
+	expect(computes, 40, 2, "few_workers,,,\n");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +587,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(lines),
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
+	    cmocka_unit_test(hangs),
 	    cmocka_unit_test(all_texts_and_numbers),
 	};
 	bool prints = argc > 1;

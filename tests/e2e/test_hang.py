@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings that make no step: `headrace top` while they hang, and `headrace diagnose` after a signal has ended them.
+
+The witness is the program: the thread that hangs writes its pid down before it does.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import harness
+
+PROGRAM = """
+import os, sys, threading, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Data(Dataset):
+    lock = threading.Lock()
+    def __len__(self): return 400
+    def __getitem__(self, i):
+        time.sleep(0.001)
+        if i == 100 and sys.argv[1] == "worker":
+            hangs()
+        return torch.zeros(8)
+
+def hangs():
+    with open(sys.argv[2] + ".part", "w") as out:
+        print(os.getpid(), file=out)
+    os.rename(sys.argv[2] + ".part", sys.argv[2])
+    Data.lock.acquire()
+    Data.lock.acquire()                        # LOCK
+
+def main():
+    model = torch.nn.Linear(8, 1)
+    if "RANK" in os.environ:
+        torch.distributed.init_process_group("gloo")
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.001)
+    for n, x in enumerate(DataLoader(Data(), 4, num_workers=1)):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+        if n == 30 and sys.argv[1] == "rank" and os.environ["RANK"] == "1":
+            hangs()
+
+if sys.argv[1] == "rank" and "RANK" not in os.environ:
+    import subprocess
+    ranks = [subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2"))
+             for rank in range(2)]
+    for rank in ranks:
+        rank.wait()
+else:
+    main()
+"""
+LINE = next(n for n, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# LOCK"))
+
+
+class Hang(harness.Case):
+    def setUp(self):
+        harness.need_torch()
+        super().setUp()
+        self.store, self.hung = self.folder.fresh("hang"), self.folder.fresh("hung")
+        self.child = None
+
+    def start(self, what, **environment):
+        argv = [harness.HEADRACE, "run", "-o", self.store, "--", harness.PYTHON, self.folder.write("hang.py", PROGRAM), what, self.hung]
+        self.child = subprocess.Popen(argv, env=self.folder.environment(**environment), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(self.child.stderr.close)
+        self.addCleanup(self.child.kill)
+        return int(harness.wait_for("a hang", lambda: os.path.exists(self.hung) and open(self.hung, encoding="ascii").read(),
+                                    runs=lambda: self.child.poll() is None))
+
+    def live(self, wanted):
+        """The largest loss of the running job, when it matches."""
+        def shown():
+            top = harness.run([harness.HEADRACE, "top", os.path.basename(self.store), "--json", "--count", "1"], self.folder.environment())
+            loss = json.loads(top.stdout)["loss"] if top.returncode == 0 else None
+            return re.search(wanted, loss or "")
+        return harness.wait_for(f"'{wanted}' in headrace top", shown, runs=lambda: self.child.poll() is None)
+
+    def end(self):
+        """Ends the job. Returns its first finding."""
+        for pid, _ in self.folder.processes(os.path.basename(os.path.realpath(harness.PYTHON))):
+            harness.kill(pid, signal.SIGTERM)
+        self.child.communicate(timeout=300)
+        return harness.Traced(self.folder, self.store).sql("SELECT * FROM findings WHERE number = 1")[0]
+
+    def test_a_worker(self):
+        pid = self.start("worker")
+        wanted = f"the training waits for a batch of worker process {pid}, which waits for a lock or for another thread"
+        self.live(f"^no step in the last .* s: {wanted} \\(worker 0 of 1, counted from 0: data/hang.py:{LINE} hangs\\)$")
+        first = self.end()
+        self.assertEqual((first["cause"], first["worker"]), ("hang", 0), first)
+        self.assertIn(wanted, first["meaning"])
+        self.assertIn(f"; its stack: data/hang.py:{LINE} hangs < data/hang.py:", first["evidence"])
+
+    def test_a_rank(self):
+        """The other rank waits in backward(), so it is not named."""
+        self.start("rank", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(harness.free_port()))
+        self.live(f"^no step in the last .*: the training thread waits for a lock or for another thread \\(rank 1 on .*: data/hang.py:{LINE} hangs\\)$")
+        first = self.end()
+        self.assertEqual((first["cause"], first["rank"]), ("hang", 1), first)
+
+
+if __name__ == "__main__":
+    harness.main()
