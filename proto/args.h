@@ -12,6 +12,6 @@
  * HR_ARGS_STACKS: the time from a sample to the next one is 0.5 to 1.5 times this one (ns), and
  * each time is as probable as any other.
  */
-#define HR_ARGS_SAMPLES_EVERY_NS 20000000
+#define HR_ARGS_SAMPLES_EVERY_NS 30000000
 
 #endif

@@ -23,7 +23,7 @@
 
 #define SAMPLES_MAX 16u
 #define MISSES_MAX  8u	  /* moments without a fetch, after which the sampler waits for one */
-#define OWN_FIRST   3000u /* after so many own samples, they are rarer: each OWN_EACH moments */
+#define OWN_FIRST   2000u /* after so many own samples, they are rarer: each OWN_EACH moments */
 #define OWN_EACH    5u
 #define STACK_BYTES 262144u /* of the sampler; the variables of all threads are in it, too */
 #define ROOM_LEFT   64u

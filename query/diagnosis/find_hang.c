@@ -37,8 +37,9 @@ static const struct in_call {
      "find out why this storage or device does not answer"},
     {"openat open stat", "looks up a path", NULL, "find out why this storage does not answer"},
 };
-static const struct in_call runs = {"", "runs Python or C code", NULL,
-				    "find out why the code at this line does not end"};
+static const struct in_call runs = {
+    "", "runs Python or C code", NULL,
+    "find out what the code at this line does, and whether it ends"};
 static const struct in_call other = {"", "is in a system call", NULL,
 				     "find out what this line waits for"};
 
