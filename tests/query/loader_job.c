@@ -199,7 +199,8 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 	if (plan.start_ns > 0)
 		named_region(HR_REGION_RANGE, at, created,
 			     (struct build_texts){.name = "DataLoader.__iter__"});
-	at = idle[0] = idle[1] = created;
+	at = idle[0] = created;
+	idle[1] = created + plan.late_ns;
 
 	for (unsigned i = 0; i < BATCHES; i++) {
 		unsigned worker = i % WORKERS, ahead = WORKERS * PREFETCH, file = i % plan.files;
@@ -390,7 +391,7 @@ void loader_job_usual(void)
 	plan.busy = plan.quota_milli = plan.others = 0;
 	plan.step_ns = STEP_NS;
 	plan.cpus = 8;
-	plan.start_ns = 0;
+	plan.start_ns = plan.late_ns = 0;
 	plan.handover_ns = 100 * US;
 	plan.extra = NO_EXTRA;
 	plan.lines = plan.unsampled = 0;

@@ -59,6 +59,7 @@ struct loader_job {
 	uint64_t step_ns; /* the training thread takes so long for a batch */
 	unsigned cpus, quota_milli;
 	uint64_t start_ns;    /* of the workers, in each pass */
+	uint64_t late_ns;     /* worker 1 begins so much later, in each pass */
 	uint64_t handover_ns; /* of a batch */
 	unsigned others;      /* cores that other threads of the training process use */
 	unsigned lines;	      /* a fetch is in so many lines, one after the other; 0: no samples */

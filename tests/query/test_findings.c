@@ -290,6 +290,11 @@ static struct sample one_worker(unsigned pass, unsigned i, unsigned worker, unsi
 	return s;
 }
 
+static struct sample other_worker(unsigned pass, unsigned i, unsigned worker, unsigned *file)
+{
+	return one_worker(pass, i, 1 - worker, file);
+}
+
 /* A few long batches, all of one worker. */
 static struct sample uneven(unsigned pass, unsigned i, unsigned worker, unsigned *file)
 {
@@ -370,6 +375,7 @@ static void workers(void **state)
 {
 	says = "where:   worker 1 of 2, counted from 0: __getitem__";
 	expect(one_worker, 40, 2, "slow_worker,,,1\n");
+	expect(other_worker, 40, 2, "slow_worker,,,0\n");
 	plan.step_ns = 8 * MS;
 	says = "for these, the worker mostly sleeps";
 	expect(uneven, 40, 2, "prefetch,,,\n");
@@ -465,6 +471,8 @@ static void the_training_thread(void **state)
 	plan.start_ns = 300 * MS;
 	expect(quick_sample, 40, 2, "worker_start,,,\n");
 	plan.start_ns = 300 * MS;
+	expect(quick_sample, 40, 1, "worker_start,,,\n");
+	plan.late_ns = 400 * MS;
 	expect(quick_sample, 40, 1, "worker_start,,,\n");
 	plan.handover_ns = 20 * MS;
 	expect(quick_sample, 40, 2, "handover,,,\n");
