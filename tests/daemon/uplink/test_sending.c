@@ -286,6 +286,27 @@ static void a_better_collector_is_gone_back_to(void **state)
 	rig_done(&rig);
 }
 
+/* The first one ends before it answers Open: the stream is opened at the second one. */
+static void a_stream_that_was_not_opened_is_opened_elsewhere(void **state)
+{
+	struct fake *a, *b;
+	struct fake_seen seen;
+	struct rig rig;
+
+	rig_init(&rig, state);
+	a = rig_collector(
+	    &rig, (struct fake_options){.store = rig_store(&rig, "a"), .never_opens = true});
+	b = rig_collector(&rig, (struct fake_options){.store = rig_store(&rig, "b")});
+	rig_open_stream(&rig, "job");
+	rig_start(&rig);
+	WAIT_UNTIL_SEEN(a, seen.opens > 0);
+	fake_stop(a);
+	rig_add_frames(&rig, 3, KIB);
+	WAIT_FOR(&rig, now.own_acked == 4);
+	fake_stop(b);
+	rig_done(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +319,7 @@ int main(void)
 	    CASE(both_stores_together_are_whole),
 	    CASE(a_stream_that_cannot_go_on_there_is_set_aside),
 	    CASE(a_better_collector_is_gone_back_to),
+	    CASE(a_stream_that_was_not_opened_is_opened_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
