@@ -183,6 +183,16 @@ char *hr_text_line(const char *text)
 	return line;
 }
 
+bool hr_text_has_word(const char *words, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
+		if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+			return true;
+	return false;
+}
+
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')

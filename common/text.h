@@ -67,6 +67,9 @@ const char *hr_text_end(const char *text, size_t cells);
 /* Writes a text as a literal of SQL, with its quotes. */
 void hr_text_sql(FILE *out, const char *text);
 
+/* Whether a word, which is not empty, is in a text of words that single blanks separate. */
+bool hr_text_has_word(const char *words, const char *word);
+
 static inline bool hr_text_given(const char *text)
 {
 	return text && text[0] != '\0';

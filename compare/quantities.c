@@ -5,26 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
+
 const struct hr_quantity_row hr_quantity_rows[HR_QUANTITIES] = {
 #define HR_QUANTITY(id, name, level, phases, parts) {#id, name, level, phases, parts},
 #include "compare/quantities.def"
 #undef HR_QUANTITY
 };
 
-static bool has_word(const char *words, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
-		if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-			return true;
-	return false;
-}
-
 static bool matches(const struct hr_quantity_row *row, const char *phase, const char *part)
 {
 	return phase[0] != '\0' && strchr(row->phases, phase[0]) != NULL &&
-	       (strcmp(row->parts, "*") == 0 || has_word(row->parts, part));
+	       (strcmp(row->parts, "*") == 0 || hr_text_has_word(row->parts, part));
 }
 
 bool hr_quantity_has(enum hr_quantity quantity, const char *phase, const char *part)

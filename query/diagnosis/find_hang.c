@@ -43,22 +43,12 @@ static const struct in_call runs = {
 static const struct in_call other = {"", "is in a system call", NULL,
 				     "find out what this line waits for"};
 
-static bool has_word(const char *words, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *at = words; (at = strstr(at, word)) != NULL; at += n)
-		if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
-			return true;
-	return false;
-}
-
 static const struct in_call *kind_of(const struct hr_hang *h)
 {
 	if (h->call[0] == '\0')
 		return &runs;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (has_word(kinds[i].calls, h->call))
+		if (hr_text_has_word(kinds[i].calls, h->call))
 			return &kinds[i];
 	return &other;
 }

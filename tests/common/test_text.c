@@ -311,6 +311,15 @@ static void test_quote(void **state)
 	}
 }
 
+static void test_words(void **state)
+{
+	assert_true(hr_text_has_word("read pread64 readv", "read"));
+	assert_true(hr_text_has_word("read pread64 readv", "pread64"));
+	assert_true(hr_text_has_word("pread64 readv", "readv"));
+	assert_false(hr_text_has_word("pread64 readv", "read"));
+	assert_false(hr_text_has_word("", "read"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +336,7 @@ int main(void)
 	    cmocka_unit_test(test_numbers),
 	    cmocka_unit_test(test_parsing),
 	    cmocka_unit_test(test_json),
+	    cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
