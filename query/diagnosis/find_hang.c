@@ -53,12 +53,15 @@ static const struct in_call *kind_of(const struct hr_hang *h)
 	return &other;
 }
 
-/* The training process that keeps the job, and its worker that does; NULL: it is the process. */
+/*
+ * The training process that keeps the job (NULL: none hangs), and its worker that does (NULL: it is
+ * the process itself).
+ */
 struct culprit {
 	const struct hr_train_life *life;
 	size_t index;
 	const struct hr_worker *worker;
-	int sure;    /* 2: it does not wait for another rank; 1: perhaps; 0: there is no culprit */
+	int sure;    /* 2: it does not wait for another rank; 1: perhaps */
 	size_t hang; /* number of training processes that hang */
 };
 
@@ -216,11 +219,12 @@ static const char *action(struct hr_training_job *j, const struct culprit *c,
 void hr__find_hang(struct hr_training_job *j)
 {
 	struct culprit c = find_culprit(j);
-	const struct hr_hang *h = c.worker != NULL ? &c.worker->hang : &c.life->hang;
+	const struct hr_hang *h;
 	struct hr_finding *f;
 
-	if (c.sure == 0)
+	if (c.life == NULL)
 		return;
+	h = c.worker != NULL ? &c.worker->hang : &c.life->hang;
 	f = hr__finding_new(j, HR_FOUND_HANG, lasted(c.life, &c.life->hang));
 	if (f == NULL)
 		return;
