@@ -210,7 +210,7 @@ static PyObject *fast_end_wait(PyObject *self, PyObject *arg)
 	else
 		n = sizeof(room);
 	api->end(n < sizeof(room) ? room : NULL);
-	stacks_works(hr_now_ns(CLOCK_MONOTONIC));
+	stacks_works();
 	return python_none();
 }
 
@@ -259,7 +259,7 @@ static PyObject *fast_end_step(PyObject *self, PyObject *arg)
 	api->end(step_args(room, sizeof(room)));
 	stacks_resume();
 	if (!waited)
-		stacks_works(hr_now_ns(CLOCK_MONOTONIC));
+		stacks_works();
 	if (accelerator_stepped())
 		mark_use();
 	return python_none();

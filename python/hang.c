@@ -46,12 +46,13 @@ static uint64_t usual(const struct hang_watch *watch)
 
 void hang_end(struct hang_watch *watch, uint64_t at_ns)
 {
-	uint64_t began = get(&watch->began_ns), lasted = at_ns - began,
-		 most = FACTOR * usual(watch);
+	uint64_t began = get(&watch->began_ns), lasted, most;
 	unsigned work = watch->work;
 
 	if (began == 0)
 		return;
+	lasted = at_ns - began;
+	most = FACTOR * usual(watch);
 	if (most > 0 && lasted > most)
 		lasted = most; /* so that a single long work does not change what is usual */
 	set(&watch->sum_ns[work], get(&watch->sum_ns[work]) + lasted);

@@ -295,10 +295,11 @@ void stacks_waits(uint64_t at_ns)
 		hang_begin(&own.watch, HANG_WAIT, at_ns);
 }
 
-void stacks_works(uint64_t at_ns)
+/* Only the watched thread reads the clock. */
+void stacks_works(void)
 {
 	if (is_own())
-		hang_begin(&own.watch, HANG_STEP, at_ns);
+		hang_begin(&own.watch, HANG_STEP, hr_now_ns(CLOCK_MONOTONIC));
 }
 
 void stacks_resume(void)
@@ -350,7 +351,7 @@ static bool fetch_end(uint64_t began_ns)
 /* Without a thread, only this function changes the samples. */
 size_t stacks_end(uint64_t began_ns, char *room, size_t size, size_t n)
 {
-	stacks_works(hr_now_ns(CLOCK_MONOTONIC));
+	stacks_works();
 	if (!fetch_end(began_ns))
 		return n;
 	for (; fetch.n > 0; samples_thin()) {

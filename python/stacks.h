@@ -31,11 +31,11 @@ int stacks_init(PyObject *module, const struct headrace_api *functions);
 void stacks_begin(uint64_t at_ns);
 
 /*
- * The thread ends (or else begins) a wait for a batch of a worker, or ends a step. If it is the one
- * that called stacks_start(), a wait or a step that lasts much longer than usual is marked (hang.h).
+ * The thread begins a wait for a batch of a worker; it ends one, or a step. If it is the one that
+ * called stacks_start(), a wait or a step that lasts much longer than usual is marked (hang.h).
  */
 void stacks_waits(uint64_t at_ns);
-void stacks_works(uint64_t at_ns);
+void stacks_works(void);
 
 /*
  * Samples again after a fork. A wait or a step calls this, because Python warns of a thread that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training that makes no step: what its thread, or the worker that it waits for, does since then. */
+/* A training that makes no step: what its thread, or the worker that it waits for, does. */
 #include "query/diagnosis/findings_internal.h"
 
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static const struct hr_worker *hung_worker(const struct hr_training_job *j,
 	return found;
 }
 
-/* Whether a thread is in a collective, or in backward(), in which DistributedDataParallel has some. */
+/* Whether a thread is in a collective, or in backward(), in which DistributedDataParallel is. */
 static bool waits_for_ranks(const struct hr_hang *h)
 {
 	return strstr(h->stack, "distributed/") != NULL || strstr(h->stack, "autograd/") != NULL;
@@ -176,18 +176,18 @@ static const char *evidence(struct hr_training_job *j, const struct culprit *c,
 	const char *text =
 	    hr__finding_text(j, "%s has taken %s", works[h->in], hr__seconds(lasted(c->life, h)).s);
 
-	if (text != NULL && h->usual_ns > 0)
+	if (h->usual_ns > 0)
 		text = hr__finding_text(j, "%s, earlier ones %s on average", text,
 					hr_text_duration(h->usual_ns).s);
-	if (text != NULL && h->call[0] != '\0')
+	if (h->call[0] != '\0')
 		text =
 		    hr__finding_text(j, "%s; the thread is in the system call %s", text, h->call);
-	if (text != NULL && h->stack[0] != '\0')
+	if (h->stack[0] != '\0')
 		text = hr__finding_text(j, "%s; its stack: %s", text, h->stack);
-	if (text != NULL && c->hang > 1)
+	if (c->hang > 1)
 		text = hr__finding_text(j, "%s; %zu of %zu training processes make no step", text,
 					c->hang, j->lives);
-	if (text != NULL && h->others[0] != '\0')
+	if (h->others[0] != '\0')
 		text = hr__finding_text(j, "%s; other threads of the process: %s", text, h->others);
 	return text;
 }
@@ -209,11 +209,8 @@ static const char *action(struct hr_training_job *j, const struct culprit *c,
 		    "%s; a lock that was locked when the worker was forked stays locked: make "
 		    "it in the worker, or use multiprocessing_context='spawn'",
 		    text);
-	return text != NULL ? hr__finding_text(j,
-					       "%s; timeout=SECONDS of the DataLoader makes "
-					       "such a wait an error",
-					       text)
-			    : NULL;
+	return hr__finding_text(
+	    j, "%s; timeout=SECONDS of the DataLoader makes such a wait an error", text);
 }
 
 void hr__find_hang(struct hr_training_job *j)

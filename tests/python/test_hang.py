@@ -21,8 +21,8 @@ def wait(function, *args):
     function(*args)
     api.end_wait(b'{"loader":0,"batch":0')
 def marks():
-    with open(os.environ["FAKE_REGIONS"]) as told:
-        return [call for call in map(json.loads, told.read().splitlines()[:-1]) if call.get("name") == "hang"]
+    with open(os.environ["FAKE_REGIONS"]) as calls:
+        return [call for call in map(json.loads, calls.read().splitlines()[:-1]) if call.get("name") == "hang"]
 def watch(n, leave):
     while os.environ["HEADRACE_STACKS"] and len(marks()) < n:
         time.sleep(0.05)                       # WATCH
@@ -49,9 +49,9 @@ class Hangs(Versions):
         lines = {found[1]: n for n, line in enumerate(text.splitlines(), 1) if (found := re.search(r"# (\w+)$", line))}
         for python in PYTHONS:
             with self.subTest(python=python):
-                _, told = self.run_both(python, "train.py", option={"HEADRACE_STACKS": self.dir})
-                self.assertEqual(self.marks(told, "stacks"), [])
-                yield self.marks(told, "hang"), told, lines
+                _, recorded = self.run_both(python, "train.py", option={"HEADRACE_STACKS": self.dir})
+                self.assertEqual(self.marks(recorded, "stacks"), [])
+                yield self.marks(recorded, "hang"), recorded, lines
 
     def firsts(self, marks):
         """The first mark of each hang. A slow machine can add marks, twice as long or 10 s after the one before."""
@@ -66,7 +66,7 @@ class Hangs(Versions):
 
     def test_a_fetch(self):
         """A lock, a pipe and a child process, each in a fetch; and the stack of the thread that will end it."""
-        for marks, told, lines in self.each_hang("""
+        for marks, recorded, lines in self.each_hang("""
 def locked(): lock.acquire()                   # LOCK
 def reads(): os.read(reader, 1)                # READ
 def waits(): child.wait()                      # CHILD
@@ -79,7 +79,7 @@ with open("out", "a") as file:
 """):
             with open(os.path.join(self.dir, "out"), encoding="utf-8") as file:
                 pipe, pid = file.read().split()[-2:]
-            marks, fetches = self.firsts(marks), told.of(FETCH)
+            marks, fetches = self.firsts(marks), recorded.of(FETCH)
             usual = [f["ns"] for f in sorted(fetches, key=lambda f: f["end_ns"])[:5]]
             self.assertEqual([m["in"] for m in marks], ["fetch"] * 3)
             self.assertEqual({m["tid"] for m in marks}, {fetches[0]["tid"]})
