@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/shim/core/harness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <signal.h>
@@ -112,20 +111,9 @@ void harness_file(const char *name, size_t bytes)
 	CHECK(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0 && close(fd) == 0);
 }
 
-size_t harness_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 bool harness_fds_become(size_t n)
 {
-	while (harness_fds() != n) /* at most HANG_S */
+	while (unit_descriptors() != n) /* at most HANG_S */
 		usleep(1000);
 	return true;
 }

@@ -93,7 +93,6 @@ void harness_spent(void);
 void harness_gone(int tid); /* waits until the thread has left the process */
 void harness_file(const char *name, size_t bytes);
 double harness_now(void); /* seconds, monotonic */
-size_t harness_fds(void); /* open descriptors, and a few more, always as many */
 /* The fake daemon's thread closes its ends in this process, too, and in its own time; a leak of ours stays. */
 bool harness_fds_become(size_t n);
 

@@ -24,7 +24,7 @@ static void settle(struct fake_daemon *d)
 CASE(adopted_late)
 {
 	struct fake_daemon *d = harness_start(&(struct fake_options){.silent = true}, NULL);
-	size_t before = harness_fds();
+	size_t before = unit_descriptors();
 	int fd;
 
 	harness_file("a", 64);
@@ -135,7 +135,7 @@ static bool hello_read_in_time(void)
 	/* The shim offers a map after 50 ms, and then waits for 50 ms. */
 	struct fake_daemon *d =
 	    harness_start(&(struct fake_options){.delay_ms = 80}, "HEADRACE_ON_FULL=wait:2", NULL);
-	size_t before = harness_fds();
+	size_t before = unit_descriptors();
 	int fd;
 
 	harness_file("a", 64);
@@ -254,7 +254,7 @@ CASE(silent_later)
 {
 	struct fake_daemon *d = harness_start(NULL, "HEADRACE_ON_FULL=wait:50", NULL);
 	static struct readers first, others;
-	size_t before = harness_fds();
+	size_t before = unit_descriptors();
 	double took;
 	int fd;
 

@@ -30,7 +30,7 @@ static const char *path_of(struct fake_daemon *d, const struct fake_record *k)
 CASE(records)
 {
 	struct fake_daemon *d = harness_start(NULL, "RANK=3", "HOME=/root", NULL);
-	size_t before = harness_fds();
+	size_t before = unit_descriptors();
 	const struct fake_record *k;
 	const struct fake_path *p;
 	char want[128], buf[100];
