@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store that takes nothing for a while: frames are kept in order, batches given up first, and nothing is missing between. */
 
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -207,9 +209,30 @@ static void a_half_is_kept_as_long_as_possible(void **state)
 	hr_journal_close(j);
 }
 
+static void *give_many(void *unused)
+{
+	for (unsigned i = 0; i < 2000; i++)
+		give_levels();
+	return NULL;
+}
+
+/* For the thread sanitizer. Who waits is another thread than who gives. */
+static void one_thread_waits_while_another_gives(void **state)
+{
+	pthread_t giver;
+
+	assert_int_equal(pthread_create(&giver, NULL, give_many, NULL), 0);
+	while (pthread_tryjoin_np(giver, NULL) == EBUSY)
+		assert_int_equal(hr_appender_wait(appender), 0);
+	assert_int_equal(hr_appender_wait(appender), 0);
+	assert_int_equal(hr_writer_mark(writer), next_seq - 1);
+	assert_int_equal(hr_appender_free(appender), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(one_thread_waits_while_another_gives, setup, teardown),
 	    cmocka_unit_test_setup_teardown(frames_wait_for_room, setup, teardown),
 	    cmocka_unit_test_setup_teardown(a_half_is_kept_as_long_as_possible, setup, teardown),
 	    cmocka_unit_test_setup_teardown(past_the_limit_batches_go_first, setup, teardown),
