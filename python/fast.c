@@ -26,8 +26,6 @@
 #include <string.h>
 #include <time.h>
 
-#define ARGS_MAX 4096 /* limit of the args of a range in bytes; longer args are left out */
-
 __attribute__((visibility("default"))) PyObject *PyInit__headrace_fast(void);
 
 static const struct headrace_api *api;

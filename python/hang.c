@@ -18,7 +18,6 @@
 #define FIRST_NS    5000000000u	 /* without an earlier work of this kind */
 #define EACH_NS	    10000000000u /* from a mark to the next one, at most */
 #define FACTOR	    10u		 /* times the mean of earlier works */
-#define ARGS_MAX    4096u	 /* limit of the args of a mark in bytes */
 #define THREADS_MAX 16u
 
 static const char *const works[HANG_WORKS] = {"step", "wait", "fetch"};

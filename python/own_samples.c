@@ -8,7 +8,6 @@
 #include "python/spent.h"
 
 #define REPORT_NS   2000000000u
-#define REPORT_SIZE 4096u /* limit of the args of a mark in bytes */
 #define TEXTS_MAX   12u
 #define SAMPLES_MAX 100u
 #define TEXT_MORE   48u /* bytes of a text in the report, without line and stack */
@@ -45,17 +44,17 @@ static size_t put_text(char *room, size_t n, unsigned text, uint64_t now_ns)
 {
 	bool first = true;
 
-	n = spent_put(room, REPORT_SIZE, n, "%s{\"line\":\"%s\",\"stack\":\"%s\"%s,\"ago_ns\":[",
+	n = spent_put(room, ARGS_MAX, n, "%s{\"line\":\"%s\",\"stack\":\"%s\"%s,\"ago_ns\":[",
 		      text > 0 ? "," : "", own.texts[text].line, own.texts[text].stack,
 		      own.texts[text].in_model ? ",\"model\":true" : "");
 	for (unsigned i = 0; i < own.n; i++) {
 		if (own.samples[i].text != text)
 			continue;
-		n = spent_put(room, REPORT_SIZE, n, "%s%llu", first ? "" : ",",
+		n = spent_put(room, ARGS_MAX, n, "%s%llu", first ? "" : ",",
 			      (unsigned long long)(now_ns - own.samples[i].at_ns));
 		first = false;
 	}
-	return spent_put(room, REPORT_SIZE, n, "]}");
+	return spent_put(room, ARGS_MAX, n, "]}");
 }
 
 void own_samples_report(const struct headrace_api *api)
@@ -63,7 +62,7 @@ void own_samples_report(const struct headrace_api *api)
 	static struct headrace_name mark = {
 	    .name = "samples", .domain = "headrace", .kind = HEADRACE_MARK};
 	uint64_t now = hr_now_ns(CLOCK_MONOTONIC);
-	char room[REPORT_SIZE];
+	char room[ARGS_MAX];
 	size_t n;
 
 	if (own.n > 0) {
@@ -84,7 +83,7 @@ void own_samples_add(const struct headrace_api *api, uint64_t at_ns, uint64_t ev
 	size_t more = TEXT_MORE + strlen(text->line) + strlen(text->stack) + SAMPLE_SIZE;
 	unsigned i;
 
-	if (own.n == SAMPLES_MAX || own.n_texts == TEXTS_MAX || own.bytes + more >= REPORT_SIZE ||
+	if (own.n == SAMPLES_MAX || own.n_texts == TEXTS_MAX || own.bytes + more >= ARGS_MAX ||
 	    (own.n > 0 && (own.every_ns != every_ns || at_ns - own.samples[0].at_ns > REPORT_NS)))
 		own_samples_report(api);
 	i = find_text(text);

@@ -14,6 +14,7 @@
 #include "include/headrace.h"
 
 #define SPENT_WAITS 3
+#define ARGS_MAX    4096u /* limit of args in bytes (HR_REGION_TEXT of proto/abi.h) */
 
 /* Totals of the calling thread since its start, at the time at_ns. */
 struct spent {
