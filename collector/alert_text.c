@@ -82,16 +82,26 @@ static void put_busiest(FILE *out, const Headrace__FleetJob *j)
 	put_path(out, &j->folder->path);
 }
 
+/* Examples: "flock", "the step", "the wait for a batch". */
+static void put_what(FILE *out, const Headrace__NowStuck *op)
+{
+	fprintf(out, "%s%s%s", op->hang ? "the " : "", op->op,
+		!op->hang		      ? ""
+		: strcmp(op->op, "wait") == 0 ? " for a batch"
+		: strcmp(op->op, "step") != 0 ? " of a batch"
+					      : "");
+}
+
 static void put_operation(FILE *out, const Headrace__FleetStuck *s)
 {
-	fputs(s->op->op, out);
+	put_what(out, s->op);
 	if (s->op->path.len > 0) {
-		fputs(" of ", out);
+		fputs(s->op->hang ? " at " : " of ", out);
 		put_path(out, &s->op->path);
 	}
 	fputs(" by ", out);
 	put_rank(out, s->op->rank_plus1, s->op->worker_plus1, s->node);
-	fprintf(out, " (pid %u) has not returned for %s", s->op->pid,
+	fprintf(out, " (pid %u) has not %s for %s", s->op->pid, s->op->hang ? "ended" : "returned",
 		hr_text_duration(s->op->age_ns).s);
 }
 

@@ -138,6 +138,7 @@ static void take_stuck(struct hr__fleet_now *to, const Headrace__Now *from)
 		op->worker_plus1 = from->stuck[i]->worker_plus1;
 		op->pid = from->stuck[i]->pid;
 		op->tid = from->stuck[i]->tid;
+		op->hang = from->stuck[i]->hang;
 		op->op = short_text(&to->memory, from->stuck[i]->op);
 		op->path = path_of(&to->memory, &from->stuck[i]->path);
 		op->age_ns = from->stuck[i]->age_ns;

@@ -62,6 +62,7 @@ static void put_stuck(struct hr_json *j, const Headrace__FleetStuck *s)
 	else
 		hr_json_null(j, "path");
 	hr_json_uint(j, "age_ns", s->op->age_ns);
+	hr_json_bool(j, "hang", s->op->hang);
 	hr_json_end(j);
 }
 

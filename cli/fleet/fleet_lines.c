@@ -156,10 +156,11 @@ static void put_stuck(struct fleet_page *p, const Headrace__FleetJob *j)
 
 	if (s == NULL || s->op == NULL)
 		return;
-	fprintf(p->out, "  no return for %s: ", hr_text_duration(s->op->age_ns).s);
+	fprintf(p->out, "  no %s for %s: ", s->op->hang ? "end" : "return",
+		hr_text_duration(s->op->age_ns).s);
 	put_text(p, s->op->op);
 	if (s->op->path.len > 0) {
-		fputs(" of ", p->out);
+		fputs(s->op->hang ? " at " : " of ", p->out);
 		put_bytes(p, s->op->path.data, s->op->path.len);
 	}
 	fputs(",", p->out);

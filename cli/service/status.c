@@ -106,6 +106,22 @@ static int overall_status(const struct status_view *s)
 	return s->node && s->node->refused > 0 ? STATUS_DEGRADED : STATUS_OK;
 }
 
+static void print_hang(const Headrace__JobHang *h)
+{
+	char rank[32] = "", worker[32] = "";
+
+	if (h->rank_plus1 > 0)
+		snprintf(rank, sizeof(rank), "rank %u, ", h->rank_plus1 - 1);
+	if (h->worker_plus1 > 0)
+		snprintf(worker, sizeof(worker), "worker %u, ", h->worker_plus1 - 1);
+	hr_text_print(stdout, "    no step for %s: %s%spid %u%s%s",
+		      hr_text_duration(h->ms * 1000000).s, rank, worker, h->pid,
+		      h->line[0] != '\0' ? ", at " : "", h->line);
+	if (h->processes > 1)
+		hr_text_print(stdout, "; %u training processes make no step", h->processes);
+	fputs("\n", stdout);
+}
+
 /* Prints the details of a job that are not in the table, each on its own line. */
 static void print_job_details(const Headrace__JobStatus *j)
 {
@@ -115,6 +131,8 @@ static void print_job_details(const Headrace__JobStatus *j)
 			      "recorded: %s\n",
 			      hr_text_count(j->kernel_ops).s, hr_text_count(j->kernel_added).s,
 			      hr_text_count(j->kernel_lost).s);
+	if (j->hang != NULL)
+		print_hang(j->hang);
 	if (j->level_for_ms > 0)
 		hr_text_print(stdout, "    level %s for another %s\n", hr_level_name(j->level),
 			      hr_text_duration(j->level_for_ms * 1000000).s);
@@ -277,6 +295,22 @@ static void print_text(const struct status_view *s)
 	print_jobs(&sheet, s);
 }
 
+static void print_json_hang(struct hr_json *j, const Headrace__JobHang *h)
+{
+	if (h == NULL) {
+		hr_json_string(j, "hang", NULL);
+		return;
+	}
+	hr_json_object(j, "hang");
+	hr_json_double(j, "seconds", (double)h->ms / 1000);
+	hr_json_int(j, "processes", h->processes);
+	hr_json_int(j, "pid", h->pid);
+	hr_json_double(j, "rank", h->rank_plus1 > 0 ? h->rank_plus1 - 1 : NAN);
+	hr_json_double(j, "worker", h->worker_plus1 > 0 ? h->worker_plus1 - 1 : NAN);
+	hr_json_string(j, "line", hr_text_or_null(h->line));
+	hr_json_end(j);
+}
+
 static void print_json_job(struct hr_json *j, const struct job_row *row)
 {
 	const Headrace__JobStatus *s = row->j;
@@ -306,6 +340,7 @@ static void print_json_job(struct hr_json *j, const struct job_row *row)
 	hr_json_int(j, "steps", (int64_t)s->steps);
 	hr_json_double(j, "steps_per_s", (double)s->steps_per_ks / 1000);
 	hr_json_double(j, "since_s", s->since_ms > 0 ? (double)s->since_ms / 1000 : NAN);
+	print_json_hang(j, s->hang);
 	hr_json_int(j, "kernel_ops", (int64_t)s->kernel_ops);
 	hr_json_int(j, "kernel_added", (int64_t)s->kernel_added);
 	hr_json_int(j, "kernel_lost", (int64_t)s->kernel_lost);

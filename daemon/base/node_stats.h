@@ -25,8 +25,23 @@ struct hr_engine_stats {
 	uint64_t kernel_ops, kernel_added, kernel_lost;
 };
 
+#define HR_HANG_LINE 128u
+
+/*
+ * Training processes that have been in a step or a wait for a batch for much longer than usual
+ * (marks `hang`, proto/args.def), and the process that probably keeps them.
+ */
+struct hr_job_hang {
+	uint32_t processes; /* 0: none */
+	uint64_t since_ns;  /* boot clock */
+	uint64_t wait_ns;   /* of all of them: how long they have waited for the current batch */
+	uint32_t pid, rank_plus1, worker_plus1;
+	char line[HR_HANG_LINE]; /* of its Python code; empty: not known, or hidden */
+};
+
 struct hr_node_stats { /* hr_drain_stats returns a consistent copy to any thread */
 	struct hr_engine_stats engine;
+	struct hr_job_hang hang;
 	uint64_t stored_bytes;
 	/* Result of the last append: 0 or -errno. After an error, headraced retries each second. */
 	int store_error;

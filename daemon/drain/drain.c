@@ -140,24 +140,26 @@ static void take_inbox(struct hr_drain *d)
 }
 
 /*
- * Returns the share of input wait, in 1/1000 of the time since each process first waited. -1: no
- * process has waited.
+ * Returns the share of input wait, also of a current one that takes much longer than usual, in
+ * 1/1000 of the time since each process first waited. -1: no process has waited.
  */
-static int input_wait(const struct hr_engine_stats *e, uint64_t now_ns)
+static int input_wait(const struct hr_node_stats *s, uint64_t now_ns)
 {
-	uint64_t lived = e->waiters * now_ns, all;
+	const struct hr_engine_stats *e = &s->engine;
+	uint64_t lived = e->waiters * now_ns, waited = e->waited_ns + s->hang.wait_ns, all;
 
 	if (lived <= e->waiting_since_ns)
 		return -1;
 	all = lived - e->waiting_since_ns;
-	return e->waited_ns < all ? (int)(e->waited_ns * 1000 / all) : 1000;
+	return waited < all ? (int)(waited * 1000 / all) : 1000;
 }
 
 static void publish(struct hr_drain *d)
 {
 	pthread_mutex_lock(&d->lock);
 	hr_engine_stats_get(d->c.engine, &d->stats.engine);
-	d->stats.input_wait = input_wait(&d->stats.engine, hr_engine_now(d->c.engine));
+	hr_engine_hang(d->c.engine, &d->stats.hang);
+	d->stats.input_wait = input_wait(&d->stats, hr_engine_now(d->c.engine));
 	d->stats.counters_only = d->counters_only;
 	d->stats.refused = d->lost_noted[HR_LOSS_LIMIT];
 	d->stats.journal_in_memory = d->c.journal_in_memory;

@@ -142,5 +142,6 @@ int hr_engine_live(struct hr_engine *e, const struct hr_clock_sample *now,
 		   const struct hr_live_cell *cells, size_t n, struct hr_live_picture **ret);
 
 void hr_engine_stats_get(const struct hr_engine *e, struct hr_engine_stats *ret);
+void hr_engine_hang(const struct hr_engine *e, struct hr_job_hang *ret);
 
 #endif

@@ -94,6 +94,11 @@ static void fill_process(const struct hr_engine *e, struct hr_live_picture *p,
 	m->steps = of->steps;
 	m->save_start_ns = of->save.start_ns;
 	m->save_end_ns = of->save.end_ns;
+	if (of->hang.since_ns == 0)
+		return;
+	m->hang_ns = of->hang.since_ns;
+	m->hang_work = hr_arena_text(&p->arena, of->hang.work);
+	m->hang_line = hr_arena_text(&p->arena, of->hang.line);
 }
 
 static void fill_ended(struct hr_live_picture *p, Headrace__LiveProcess *m,

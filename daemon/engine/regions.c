@@ -96,6 +96,17 @@ static const struct hr_region_key *key_find(const struct hr_region_state *s, uin
 	return i == HR_MAP64_NONE ? NULL : &s->keys[i];
 }
 
+/* Whether the key is that of headrace's own marks `hang`. */
+static bool is_hang(const struct hr_region_state *s, uint64_t id)
+{
+	static const char texts[] = "headracehang";
+	const struct hr_region_key *k = key_find(s, id);
+
+	return k && k->domain_bytes == strlen("headrace") && k->category_bytes == 0 &&
+	       k->name_bytes == strlen("hang") &&
+	       memcmp(s->texts + k->at, texts, strlen(texts)) == 0;
+}
+
 int hr_region_keys_write(const struct hr_region_state *s, struct hr_journal *j)
 {
 	uint64_t bytes = sizeof(struct entry_keys) + s->n * sizeof(*s->keys) + s->n_bytes;
@@ -305,6 +316,10 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	g.start_ns = hr_ticks_ns(&e->line, r->start_ticks);
 	g.dur_ns = hr_ticks_span_ns(&e->line, dur);
 	note_loop(e, f->p, &g);
+	if (g.kind == HR_REGION_MARK && text && is_hang(&e->regions, r->file))
+		hr__hang_note(e, f->p, g.start_ns, text, r->asked);
+	else if (f->p->hang.since_ns > 0)
+		hr__hang_end(f->p, &g);
 	res = regions_add(e, r->file, text, text ? r->asked : 0, &g);
 	if (res == -ENOSPC) {
 		hr__emit_regions(e);

@@ -106,6 +106,14 @@ struct hr_spawned {
 	int64_t pid;
 };
 
+/* What a process has done for much longer than usual, and has not ended. */
+struct hr_proc_hang {
+	uint64_t since_ns; /* boot clock; 0: the process does not hang */
+	uint64_t at_ns;	   /* of its last mark */
+	char work[8];	   /* step, wait or fetch */
+	char line[HR_HANG_LINE];
+};
+
 struct hr_proc {
 	struct hr_identity id;
 	struct hr_proc *next, *prev; /* in order of attaching */
@@ -137,6 +145,7 @@ struct hr_proc {
 	/* For pictures (live.h); the store does not depend on these. */
 	uint64_t wait_ns, steps, waiting_since_ns;
 	struct hr_save save;
+	struct hr_proc_hang hang;
 };
 
 /* What an op does to descriptors, in addition to its class. */
@@ -292,6 +301,11 @@ int hr__apply_left_regions(struct hr_engine *e, const struct hr_entry_left_regio
 void hr__emit_regions(struct hr_engine *e);
 void hr__regions_due(struct hr_engine *e); /* seals a frame that is old enough */
 void hr__regions_end(struct hr_engine *e, const struct hr_proc *p);
+
+/* hangs.c: a mark `hang`, and a region that may be the end of what hung */
+void hr__hang_note(struct hr_engine *e, struct hr_proc *p, uint64_t at_ns, const void *args,
+		   size_t bytes);
+void hr__hang_end(struct hr_proc *p, const struct hr_region *g);
 
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);

@@ -219,9 +219,9 @@ static int folders_most_first(const void *a, const void *b)
 
 static int oldest_first(const void *a, const void *b)
 {
-	const Headrace__LiveInFlight *const *x = a, *const *y = b;
+	const Headrace__NowStuck *x = a, *y = b;
 
-	return most_first((*y)->since_ns, (*x)->since_ns);
+	return most_first(x->age_ns, y->age_ns);
 }
 
 static Headrace__NowSum *sum_in(struct hr_arena *a, const Headrace__NowSum *s)
@@ -283,29 +283,48 @@ static void put_folders(struct now_sums *k, Headrace__Now *m)
 	}
 }
 
+static void fill_stuck(Headrace__NowStuck *row, const Headrace__LiveProcess *p, const char *op,
+		       uint64_t since_ns, uint64_t now_ns)
+{
+	headrace__now_stuck__init(row);
+	row->rank_plus1 = p ? p->rank_plus1 : 0;
+	row->worker_plus1 = p ? p->worker_plus1 : 0;
+	row->pid = p ? p->pid : 0;
+	row->op = (char *)(uintptr_t)op;
+	row->age_ns = hr_live_increase(since_ns, now_ns);
+}
+
 static void put_stuck(struct now_sums *k, Headrace__LiveJob *now, Headrace__Now *m)
 {
 	Headrace__NowStuck *rows =
-	    hr_rows_in(k->memory, now->n_in_flight, sizeof(*rows), &m->stuck);
+	    hr_rows_in(k->memory, now->n_in_flight + now->n_processes, sizeof(*rows), &m->stuck);
+	size_t n = 0;
 
-	if (now->n_in_flight > 0)
-		qsort(now->in_flight, now->n_in_flight, sizeof(*now->in_flight), oldest_first);
-	for (size_t i = 0; i < now->n_in_flight && rows && i < HR_NOW_STUCK; i++) {
+	for (size_t i = 0; i < now->n_in_flight && rows; i++) {
 		const Headrace__LiveInFlight *of = now->in_flight[i];
-		const Headrace__LiveProcess *p = hr_live_process(now, of->proc);
 		const Headrace__LiveFile *file = hr_live_file(now, of->file);
 
-		headrace__now_stuck__init(&rows[i]);
-		rows[i].rank_plus1 = p ? p->rank_plus1 : 0;
-		rows[i].worker_plus1 = p ? p->worker_plus1 : 0;
-		rows[i].pid = p ? p->pid : 0;
-		rows[i].tid = of->tid;
-		rows[i].op = hr_arena_text(k->memory, hr_op_info((uint16_t)of->op)->name);
+		fill_stuck(&rows[n], hr_live_process(now, of->proc),
+			   hr_op_info((uint16_t)of->op)->name, of->since_ns, now->boot_ns);
+		rows[n].tid = of->tid;
 		if (file)
-			rows[i].path = hr_bytes_in(k->memory, file->path.data, file->path.len);
-		rows[i].age_ns = hr_live_increase(of->since_ns, now->boot_ns);
-		m->n_stuck++;
+			rows[n].path = hr_bytes_in(k->memory, file->path.data, file->path.len);
+		n++;
 	}
+	for (size_t i = 0; i < now->n_processes && rows; i++) {
+		const Headrace__LiveProcess *p = now->processes[i];
+
+		if (p->hang_ns == 0 || p->hang_ns + HR_NOW_STUCK_NS > now->boot_ns)
+			continue;
+		fill_stuck(&rows[n], p, hr_arena_text(k->memory, p->hang_work), p->hang_ns,
+			   now->boot_ns);
+		rows[n].hang = true;
+		rows[n++].path =
+		    hr_bytes_in(k->memory, (const uint8_t *)p->hang_line, strlen(p->hang_line));
+	}
+	if (n > 0)
+		qsort(rows, n, sizeof(*rows), oldest_first);
+	m->n_stuck = n < HR_NOW_STUCK ? n : HR_NOW_STUCK;
 }
 
 static int sums_init(struct now_sums *k)

@@ -57,6 +57,22 @@ static void fill_counts(const struct hr_node_stats *n, Headrace__JobStatus *ret)
 	ret->kernel_lost = e->kernel_lost;
 }
 
+static void fill_hang(struct hr_job_status *s, const struct hr_job_hang *h,
+		      Headrace__JobStatus *ret)
+{
+	if (h->processes == 0)
+		return;
+	memcpy(s->hang_line, h->line, sizeof(s->hang_line));
+	headrace__job_hang__init(&s->hang);
+	s->hang.ms = (hr_boot_ns() - h->since_ns) / 1000000;
+	s->hang.processes = h->processes;
+	s->hang.pid = h->pid;
+	s->hang.rank_plus1 = h->rank_plus1;
+	s->hang.worker_plus1 = h->worker_plus1;
+	s->hang.line = s->hang_line;
+	ret->hang = &s->hang;
+}
+
 static void fill_sending(struct hr_job_status *s, Headrace__JobStatus *ret)
 {
 	hr_uplink_stats(s->uplink->uplink, &s->sending);
@@ -92,6 +108,7 @@ void hr_job_status_fill(struct hr_job_status *s, const struct hr_node_stats *now
 	if (no_probes)
 		ret->no_probes = hr_control_text(no_probes);
 	fill_counts(now, ret);
+	fill_hang(s, &now->hang, ret);
 	if (s->uplink)
 		fill_sending(s, ret);
 }

@@ -22,6 +22,8 @@ struct hr_job_status {
 	struct hr_node *node;
 	struct hr_private_uplink *uplink; /* NULL: the job has no collectors */
 	struct hr_uplink_stats sending;	  /* what the last status contained about the uplink */
+	Headrace__JobHang hang;		  /* of the last status */
+	char hang_line[HR_HANG_LINE];
 	/* The last measurement, and the rates since the one before. */
 	uint64_t measured_ms; /* 0: no measurement yet */
 	uint64_t events, bytes, steps, events_per_s, bytes_per_s, steps_per_ks;

@@ -422,6 +422,44 @@ static void view_is_json(bool with_job)
 	}
 }
 
+/* A step, a wait or a fetch has not ended; an operation has not returned. */
+static void what_does_not_end(void **state)
+{
+	static const struct {
+		const char *work, *text;
+	} works[] = {
+	    {"step", "The step at data.py:7 load by rank 3, worker 0 on n1 (pid 12) has not ended"},
+	    {"wait",
+	     "The wait for a batch at data.py:7 load by rank 3, worker 0 on n1 (pid 12) has"},
+	    {"fetch", "The fetch of a batch at data.py:7 load by rank 3, worker 0 on n1 (pid 12) "},
+	};
+	struct hr_alert_view view = {.job = &job, .address = "tcp://c:4747", .real_ns = START_NS};
+
+	use("stuck > 60s");
+	job.n_stuck = job.stuck_total = 1;
+	op.age_ns = 61 * SECOND_NS;
+	op.rank_plus1 = 4;
+	op.worker_plus1 = 1;
+	op.pid = 12;
+	op.path = (ProtobufCBinaryData){.len = 14, .data = (uint8_t *)"data.py:7 load"};
+	tick();
+	view.alert = &alerts.list[0];
+	for (size_t i = 0; i <= sizeof(works) / sizeof(*works); i++) {
+		bool hang = i < sizeof(works) / sizeof(*works);
+		const char *wanted = hang ? works[i].text
+					  : "flock of data.py:7 load by rank 3, worker 0 on n1 "
+					    "(pid 12) has not returned for 61.0 s, in job train";
+		char *text;
+
+		op.hang = hang;
+		op.op = (char *)(uintptr_t)(hang ? works[i].work : "flock");
+		text = hr_alert_sentence(&view);
+		assert_non_null(text);
+		assert_memory_equal(text, wanted, strlen(wanted));
+		free(text);
+	}
+}
+
 static void hostile_names(void **state)
 {
 	static const char *const rules[] = {"waiting > 10%", "metadata > 10", "stuck > 10s",
@@ -478,6 +516,7 @@ int main(void)
 	    TEST(busy_messages),
 	    TEST(repeats_for_alertmanager),
 	    TEST(bounded_memory),
+	    TEST(what_does_not_end),
 	    TEST(hostile_names),
 	};
 

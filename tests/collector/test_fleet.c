@@ -174,7 +174,8 @@ static void works(struct hr_fleet_stream *s, uint64_t n, uint64_t at_ms)
 	k[0].pid = (uint32_t)(100 * n);
 	k[0].tid = (uint32_t)(100 * n + 1);
 	k[0].age_ns = 20 * n;
-	k[1].op = "fsync";
+	k[1].op = "step";
+	k[1].hang = true;
 	k[1].pid = k[1].tid = 7;
 	k[1].age_ns = 30 + n;
 	now.interval_ns = 2 * SECOND;
@@ -222,13 +223,17 @@ static void every_field(void **state)
 	    "\"reads_per_s\": 30, \"writes_per_s\": 300, \"bytes_read_per_s\": 3000, "
 	    "\"bytes_written_per_s\": 30000, \"in_io\": 1.5 } ], \"stuck_total\": 4, "
 	    "\"stuck\": [{\"node\": \"n2\", \"rank\": 0, \"worker\": 1, \"pid\": 200, "
-	    "\"tid\": 201, \"op\": \"read\", \"path\": \"/home/a/x\", \"age_ns\": 40 }, "
+	    "\"tid\": 201, \"op\": \"read\", \"path\": \"/home/a/x\", \"age_ns\": 40, "
+	    "\"hang\": false }, "
 	    "{\"node\": \"n2\", \"rank\": null, \"worker\": null, \"pid\": 7, \"tid\": 7, "
-	    "\"op\": \"fsync\", \"path\": null, \"age_ns\": 32 }, {\"node\": \"n1\", "
-	    "\"rank\": null, \"worker\": null, \"pid\": 7, \"tid\": 7, \"op\": \"fsync\", "
-	    "\"path\": null, \"age_ns\": 31 }, {\"node\": \"n1\", \"rank\": 0, "
+	    "\"op\": \"step\", \"path\": null, \"age_ns\": 32, "
+	    "\"hang\": true }, {\"node\": \"n1\", "
+	    "\"rank\": null, \"worker\": null, \"pid\": 7, \"tid\": 7, \"op\": \"step\", "
+	    "\"path\": null, \"age_ns\": 31, "
+	    "\"hang\": true }, {\"node\": \"n1\", \"rank\": 0, "
 	    "\"worker\": 1, \"pid\": 100, \"tid\": 101, \"op\": \"read\", "
-	    "\"path\": \"/home/a/x\", \"age_ns\": 20 } ] }, {\"cluster\": \"c1\", "
+	    "\"path\": \"/home/a/x\", \"age_ns\": 20, "
+	    "\"hang\": false } ] }, {\"cluster\": \"c1\", "
 	    "\"job\": \"small\", \"attempt\": 3, \"name\": \"train\", \"uid\": 1000, "
 	    "\"user\": \"alice\", \"nodes\": 1, \"silent_nodes\": 0, "
 	    "\"silent_node\": null, \"silent_ms\": 0, \"processes\": 3, \"ranks\": 2, "
@@ -249,9 +254,11 @@ static void every_field(void **state)
 	    "\"reads_per_s\": 10, \"writes_per_s\": 100, \"bytes_read_per_s\": 1000, "
 	    "\"bytes_written_per_s\": 10000, \"in_io\": 0.5 } ], \"stuck_total\": 2, "
 	    "\"stuck\": [{\"node\": \"n3\", \"rank\": null, \"worker\": null, \"pid\": 7, "
-	    "\"tid\": 7, \"op\": \"fsync\", \"path\": null, \"age_ns\": 31 }, "
+	    "\"tid\": 7, \"op\": \"step\", \"path\": null, \"age_ns\": 31, "
+	    "\"hang\": true }, "
 	    "{\"node\": \"n3\", \"rank\": 0, \"worker\": 1, \"pid\": 100, \"tid\": 101, "
-	    "\"op\": \"read\", \"path\": \"/home/a/x\", \"age_ns\": 20 } ] } ], "
+	    "\"op\": \"read\", \"path\": \"/home/a/x\", \"age_ns\": 20, "
+	    "\"hang\": false } ] } ], "
 	    "\"mounts\": [{\"mount\": \"/scratch\", \"fs_type\": \"lustre\", "
 	    "\"metadata_per_s\": 12, \"reads_per_s\": 120, \"writes_per_s\": 1200, "
 	    "\"bytes_read_per_s\": 12000, \"bytes_written_per_s\": 120000, \"in_io\": 6, "

@@ -499,3 +499,41 @@ struct hr_live_picture *rig_picture(struct rig *r, const struct hr_live_cell *ce
 	must(hr_engine_live(r->engine, &now, cells, n, &p) == 0, "no picture");
 	return p;
 }
+
+unsigned rig_text(struct hr_record *slots, const void *bytes, size_t n)
+{
+	unsigned more = (unsigned)((n + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
+
+	slots[0].asked = n;
+	memset(slots + 1, 0, more * sizeof(*slots));
+	for (unsigned i = 0; i < more; i++)
+		memcpy(&slots[1 + i], (const char *)bytes + i * HR_TEXT_BYTES,
+		       n - i * HR_TEXT_BYTES < HR_TEXT_BYTES ? n - i * HR_TEXT_BYTES
+							     : HR_TEXT_BYTES);
+	return more + 1;
+}
+
+void rig_region_key(struct rig *r, uint64_t proc, uint64_t id, uint32_t kind, const char *domain,
+		    const char *category, const char *name)
+{
+	struct hr_record slots[16] = {{.op = HR_CTL_REGION_KEY, .file = id}};
+	char all[512];
+	int n = snprintf(all, sizeof(all), "%c%c%s%c%s%c%s", '\0', 'A' + (int)kind, domain, '\0',
+			 category, '\0', name);
+
+	rig_records(r, proc, slots, rig_text(slots, all, (size_t)n));
+}
+
+struct hr_record rig_region(const struct rig *r, uint64_t key, uint32_t kind, uint64_t dur)
+{
+	return (struct hr_record){
+	    .op = HR_CTL_REGION,
+	    .file = key,
+	    .start_ticks = r->now,
+	    .dur_lo = (uint32_t)dur,
+	    .offset = HR_REGION_NONE,
+	    .ret = HR_REGION_NONE,
+	    .asked = 1,
+	    .flags = HR_REGION_KIND(kind),
+	};
+}

@@ -70,6 +70,16 @@ uint64_t rig_hash(const char *path);
 struct hr_record rig_op(struct rig *r, const char *name, const char *path, int fd, int64_t ret,
 			uint64_t asked, int64_t offset, uint32_t flags, uint64_t dur);
 
+/* Text slots behind slots[0], which gets their length. Returns the number of all slots. */
+unsigned rig_text(struct hr_record *slots, const void *bytes, size_t n);
+
+/* A key of regions, as the process announces it. */
+void rig_region_key(struct rig *r, uint64_t proc, uint64_t id, uint32_t kind, const char *domain,
+		    const char *category, const char *name);
+
+/* A region without step, epoch and args that begins now. */
+struct hr_record rig_region(const struct rig *r, uint64_t key, uint32_t kind, uint64_t dur);
+
 /* Moves on to the other half: snapshot, and continues there. */
 void rig_checkpoint(struct rig *r);
 void rig_next_half(struct rig *r); /* the same, whether or not all processes fit */

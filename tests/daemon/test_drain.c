@@ -8,6 +8,7 @@
 #define hr__drain_end	    fake_end
 #define hr_engine_stats_get fake_stats
 #define hr_engine_now	    fake_now
+#define hr_engine_hang	    fake_hang
 #include "daemon/drain/drain.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
 #include "tests/unit.h"
@@ -57,6 +58,11 @@ void fake_end(struct hr_drain *d, uint64_t proc, const char *exit)
 void fake_stats(const struct hr_engine *e, struct hr_engine_stats *ret)
 {
 	*ret = (struct hr_engine_stats){0};
+}
+
+void fake_hang(const struct hr_engine *e, struct hr_job_hang *ret)
+{
+	*ret = (struct hr_job_hang){0};
 }
 
 uint64_t fake_now(const struct hr_engine *e)

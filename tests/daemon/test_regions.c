@@ -49,45 +49,6 @@ static unsigned rows(struct rig *r, struct row *ret)
 	return n;
 }
 
-/* Text slots behind slots[0], which says how long it is. Returns slots. */
-static unsigned with_text(struct hr_record *slots, const void *bytes, size_t n)
-{
-	unsigned more = (unsigned)((n + HR_TEXT_BYTES - 1) / HR_TEXT_BYTES);
-
-	slots[0].asked = n;
-	memset(slots + 1, 0, more * sizeof(*slots));
-	for (unsigned i = 0; i < more; i++)
-		memcpy(&slots[1 + i], (const char *)bytes + i * HR_TEXT_BYTES,
-		       n - i * HR_TEXT_BYTES < HR_TEXT_BYTES ? n - i * HR_TEXT_BYTES
-							     : HR_TEXT_BYTES);
-	return more + 1;
-}
-
-static void tell(struct rig *r, uint64_t proc, uint64_t id, uint32_t kind, const char *domain,
-		 const char *category, const char *name)
-{
-	struct hr_record slots[16] = {{.op = HR_CTL_REGION_KEY, .file = id}};
-	char all[512];
-	int n = snprintf(all, sizeof(all), "%c%c%s%c%s%c%s", '\0', 'A' + (int)kind, domain, '\0',
-			 category, '\0', name);
-
-	rig_records(r, proc, slots, with_text(slots, all, (size_t)n));
-}
-
-static struct hr_record region(const struct rig *r, uint64_t key, uint32_t kind, uint64_t dur)
-{
-	return (struct hr_record){
-	    .op = HR_CTL_REGION,
-	    .file = key,
-	    .start_ticks = r->now,
-	    .dur_lo = (uint32_t)dur,
-	    .offset = NONE,
-	    .ret = NONE,
-	    .asked = 1,
-	    .flags = HR_REGION_KIND(kind),
-	};
-}
-
 static uint64_t process(struct rig *r, int pid)
 {
 	struct hr_record thread = {.op = HR_CTL_THREAD, .fd = 77};
@@ -109,18 +70,18 @@ static void names_and_numbers(void **state)
 	rig_init(&r);
 	proc = process(&r, 10);
 	other = process(&r, 11);
-	tell(&r, proc, 800, HR_REGION_RANGE, "reader", "io", "load");
-	tell(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
-	s[0] = region(&r, 800, HR_REGION_RANGE, 50);
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "reader", "io", "load");
+	rig_region_key(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
+	s[0] = rig_region(&r, 800, HR_REGION_RANGE, 50);
 	s[0].offset = 3;
 	s[0].ret = 1;
 	s[0].fd = 2;
 	s[0].asked = 7;
 	rig_records(&r, proc, s, 1);
-	s[0] = region(&r, 808, HR_REGION_CHECKPOINT, 90);
+	s[0] = rig_region(&r, 808, HR_REGION_CHECKPOINT, 90);
 	s[0].flags |= HR_REGION_IS_SPAN | HR_REGION_IS_OPEN | HR_REGION_HAS_ARGS;
 	s[0].fd = 4321;
-	rig_records(&r, other, s, with_text(s, "{\"a\":1}", 7)); /* told by one, for all */
+	rig_records(&r, other, s, rig_text(s, "{\"a\":1}", 7)); /* told by one, for all */
 	assert_int_equal(rows(&r, found), 2);
 	assert_int_equal(found[0].g.proc, proc);
 	assert_int_equal(found[0].g.tid, 77);
@@ -158,10 +119,10 @@ static void private_arguments_are_left_out(void **state)
 	rig_init(&r);
 	rig_entry(&r, HR_ENTRY_PRIVACY, &in, sizeof(in));
 	proc = process(&r, 10);
-	tell(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
-	s[0] = region(&r, 808, HR_REGION_CHECKPOINT, 90);
+	rig_region_key(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
+	s[0] = rig_region(&r, 808, HR_REGION_CHECKPOINT, 90);
 	s[0].flags |= HR_REGION_HAS_ARGS;
-	rig_records(&r, proc, s, with_text(s, args, strlen(args)));
+	rig_records(&r, proc, s, rig_text(s, args, strlen(args)));
 	assert_int_equal(rows(&r, found), 1);
 	assert_string_equal(found[0].name, "save");
 	assert_int_equal(found[0].g.dur_ns, 90);
@@ -179,10 +140,10 @@ static void names_outlive_restarts(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	tell(&r, proc, 800, HR_REGION_RANGE, "d", "c", "load");
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "d", "c", "load");
 	rig_checkpoint(&r);
 	rig_restart(&r);
-	s = region(&r, 800, HR_REGION_RANGE, 50);
+	s = rig_region(&r, 800, HR_REGION_RANGE, 50);
 	rig_records(&r, proc, &s, 1);
 	assert_int_equal(rows(&r, found), 1);
 	assert_string_equal(found[0].name, "load");
@@ -204,11 +165,11 @@ static void names_have_an_end(void **state)
 	proc = process(&r, 10);
 	for (unsigned i = 0; i <= HR_REGION_KEYS; i++) {
 		snprintf(name, sizeof(name), "iteration %u", i);
-		tell(&r, proc, 8 * (i + 1), HR_REGION_RANGE, "", "", name);
+		rig_region_key(&r, proc, 8 * (i + 1), HR_REGION_RANGE, "", "", name);
 	}
-	s = region(&r, UINT64_C(8) * HR_REGION_KEYS, HR_REGION_RANGE, 50);
+	s = rig_region(&r, UINT64_C(8) * HR_REGION_KEYS, HR_REGION_RANGE, 50);
 	rig_records(&r, proc, &s, 1);
-	s = region(&r, UINT64_C(8) * (HR_REGION_KEYS + 1), HR_REGION_RANGE, 50);
+	s = rig_region(&r, UINT64_C(8) * (HR_REGION_KEYS + 1), HR_REGION_RANGE, 50);
 	rig_records(&r, proc, &s, 1);
 	assert_int_equal(rows(&r, found), 2);
 	snprintf(name, sizeof(name), "iteration %u", HR_REGION_KEYS - 1);
@@ -228,13 +189,13 @@ static void names_told_later(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	s[0] = region(&r, 800, HR_REGION_RANGE, 50);
-	s[1] = region(&r, 808, HR_REGION_RANGE, 60);
-	s[2] = region(&r, 816, HR_REGION_RANGE, 70);
+	s[0] = rig_region(&r, 800, HR_REGION_RANGE, 50);
+	s[1] = rig_region(&r, 808, HR_REGION_RANGE, 60);
+	s[2] = rig_region(&r, 816, HR_REGION_RANGE, 70);
 	rig_records(&r, proc, s, 3);
-	tell(&r, proc, 800, HR_REGION_RANGE, "reader", "io", "load");
-	tell(&r, proc, 816, HR_REGION_RANGE, "", "", "save");
-	s[0] = region(&r, 800, HR_REGION_RANGE, 80);
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "reader", "io", "load");
+	rig_region_key(&r, proc, 816, HR_REGION_RANGE, "", "", "save");
+	s[0] = rig_region(&r, 800, HR_REGION_RANGE, 80);
 	rig_records(&r, proc, s, 1);
 	assert_int_equal(rows(&r, found), 4);
 	for (unsigned i = 0; i < 4; i += 3) {
@@ -259,10 +220,10 @@ static void frames_have_an_end(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "x");
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "", "", "x");
 	for (unsigned i = 0; i < HR_REGIONS_MAX / 256 + 1; i++) {
 		for (unsigned k = 0; k < 256; k++)
-			s[k] = region(&r, 800, HR_REGION_RANGE, 1 + k);
+			s[k] = rig_region(&r, 800, HR_REGION_RANGE, 1 + k);
 		rig_records(&r, proc, s, 256);
 	}
 	rig_tick(&r, r.now + 2 * RIG_SECOND);
@@ -305,9 +266,9 @@ static void left_open(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "outer");
-	tell(&r, proc, 808, HR_REGION_RANGE, "", "", "inner");
-	s = region(&r, 808, HR_REGION_RANGE, 20);
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "", "", "outer");
+	rig_region_key(&r, proc, 808, HR_REGION_RANGE, "", "", "inner");
+	s = rig_region(&r, 808, HR_REGION_RANGE, 20);
 	rig_records(&r, proc, &s, 1);
 	assert_int_equal(rows(&r, found), 1);
 	l = left_by(&r, proc, 800, 808);
@@ -343,8 +304,8 @@ static void left_sums(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "tiny");
-	s = region(&r, 800, HR_REGION_RANGE, 20);
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "", "", "tiny");
+	s = rig_region(&r, 800, HR_REGION_RANGE, 20);
 	s.asked = 5;
 	rig_records(&r, proc, &s, 1);
 	l.in.proc = proc;
@@ -410,12 +371,12 @@ static void waits_are_of_the_living(void **state)
 	rig_init(&r);
 	for (int i = 0; i < 2; i++) {
 		proc[i] = process(&r, 10 + i);
-		s = region(&r, 800, HR_REGION_INPUT_WAIT, 100);
+		s = rig_region(&r, 800, HR_REGION_INPUT_WAIT, 100);
 		rig_records(&r, proc[i], &s, 1);
-		s = region(&r, 808, HR_REGION_STEP, 300);
+		s = rig_region(&r, 808, HR_REGION_STEP, 300);
 		rig_records(&r, proc[i], &s, 1);
 	}
-	s = region(&r, 800, HR_REGION_INPUT_WAIT, 50);
+	s = rig_region(&r, 800, HR_REGION_INPUT_WAIT, 50);
 	rig_records(&r, proc[1], &s, 1);
 	hr_engine_stats_get(r.engine, &stats);
 	assert_int_equal(stats.waiters, 2);
@@ -444,10 +405,10 @@ static void lies_change_nothing(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	tell(&r, proc, 800, HR_REGION_RANGE, "", "", "x");
+	rig_region_key(&r, proc, 800, HR_REGION_RANGE, "", "", "x");
 #define LIE(field, value)                                                                          \
 	do {                                                                                       \
-		s[0] = region(&r, 800, HR_REGION_RANGE, 20);                                       \
+		s[0] = rig_region(&r, 800, HR_REGION_RANGE, 20);                                   \
 		s[0].field = value;                                                                \
 		rig_records(&r, proc, s, 1);                                                       \
 		lies++;                                                                            \
@@ -463,11 +424,11 @@ static void lies_change_nothing(void **state)
 	LIE(dur_hi, 0xffff);
 	/* Texts: no separators, a kind that nobody knows, nothing. */
 	s[0] = (struct hr_record){.op = HR_CTL_REGION_KEY, .file = 816};
-	rig_records(&r, proc, s, with_text(s, "\0Bname", 6));
+	rig_records(&r, proc, s, rig_text(s, "\0Bname", 6));
 	s[0] = (struct hr_record){.op = HR_CTL_REGION_KEY, .file = 816};
-	rig_records(&r, proc, s, with_text(s, "\0z\0\0x", 5));
+	rig_records(&r, proc, s, rig_text(s, "\0z\0\0x", 5));
 	s[0] = (struct hr_record){.op = HR_CTL_REGION_KEY, .file = 816};
-	rig_records(&r, proc, s, with_text(s, "", 1));
+	rig_records(&r, proc, s, rig_text(s, "", 1));
 	lies += 3;
 	rig_tick(&r, r.now + RIG_SECOND);
 	assert_int_equal(rig_loss(&r, "hostile"), lies);
@@ -524,14 +485,14 @@ static void last_checkpoint(void **state)
 
 	rig_init(&r);
 	proc = process(&r, 10);
-	tell(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
-	s = region(&r, 808, HR_REGION_CHECKPOINT, RIG_SECOND);
+	rig_region_key(&r, proc, 808, HR_REGION_CHECKPOINT, "", "", "save");
+	s = rig_region(&r, 808, HR_REGION_CHECKPOINT, RIG_SECOND);
 	start = s.start_ticks;
 	rig_tick(&r, r.now + RIG_SECOND);
 	rig_records(&r, proc, &s, 1);
 	for (size_t i = 0; i < 2; i++) {
 		rig_tick(&r, r.now + pauses[i]);
-		s = region(&r, 808, HR_REGION_CHECKPOINT, RIG_SECOND);
+		s = rig_region(&r, 808, HR_REGION_CHECKPOINT, RIG_SECOND);
 		start = i == 0 ? start : s.start_ticks;
 		rig_tick(&r, r.now + RIG_SECOND);
 		rig_records(&r, proc, &s, 1);

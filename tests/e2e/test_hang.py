@@ -82,6 +82,13 @@ class Hang(harness.Case):
             return re.search(wanted, loss or "")
         return harness.wait_for(f"'{wanted}' in headrace top", shown, runs=lambda: self.child.poll() is None)
 
+    def status(self):
+        """What `headrace status` shows of the hang, which `headrace top` has shown."""
+        status = harness.run([harness.HEADRACE, "status", "--json"], self.folder.environment())
+        hang = json.loads(status.stdout)["jobs"][0]["hang"]
+        self.assertGreater(hang["seconds"], 2)
+        return {key: hang[key] for key in ("processes", "pid", "rank", "worker", "line")}
+
     def end(self):
         """Ends the job. Returns its first finding."""
         for pid, _ in self.folder.processes(os.path.basename(os.path.realpath(harness.PYTHON))):
@@ -93,6 +100,7 @@ class Hang(harness.Case):
         pid = self.start("worker")
         wanted = f"the training waits for a batch of worker process {pid}, which waits for a lock or for another thread"
         self.live(f"^no step in the last .* s: {wanted} \\(worker 0 of 1, counted from 0: data/hang.py:{LINE} hangs\\)$")
+        self.assertEqual(self.status(), {"processes": 1, "pid": pid, "rank": None, "worker": 0, "line": f"data/hang.py:{LINE} hangs"})
         first = self.end()
         self.assertEqual((first["cause"], first["worker"]), ("hang", 0), first)
         self.assertIn(wanted, first["meaning"])
@@ -102,6 +110,7 @@ class Hang(harness.Case):
         """The other rank waits in backward(), so it is not named."""
         self.start("rank", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(harness.free_port()))
         self.live(f"^no step in the last .*: the training thread waits for a lock or for another thread \\(rank 1 on .*: data/hang.py:{LINE} hangs\\)$")
+        self.assertEqual(self.status()["processes"], 2)
         first = self.end()
         self.assertEqual((first["cause"], first["rank"]), ("hang", 1), first)
 
