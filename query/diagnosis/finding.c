@@ -121,10 +121,12 @@ static double loss_of(const struct hr_training_job *j, enum hr_finding_cause cau
 void hr__finding_rank(struct hr_training_job *j, struct hr_finding *f, size_t life)
 {
 	const struct hr_train_life *l = &j->d->lives.list[life];
+	const char *name = j->d->q->streams[l->stream].s->node;
+	char node[1024];
 
+	hr_text_escape(node, sizeof(node), name, strlen(name));
 	f->rank = l->rank;
-	f->whose =
-	    hr__finding_text(j, "rank %d on %s", l->rank, j->d->q->streams[l->stream].s->node);
+	f->whose = hr__finding_text(j, "rank %d on %s", l->rank, node);
 }
 
 /* Names the rank that caused most of a loss. */
