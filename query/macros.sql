@@ -65,7 +65,7 @@ CREATE MACRO hr_because(about) AS TABLE
                        format('do:       {}{}', action, coalesce(format(' (saves {})', hr_gain(gain_low_ns, gain_high_ns, wall_ns, NULL)), ''))]) AS line
         FROM (SELECT *, row_number() OVER (PARTITION BY cluster, job, attempt ORDER BY number) AS nth
               FROM hr_findings()
-              WHERE cause <> 'nothing' AND (about <> 'waits' OR (is_wait = 1 AND cause <> 'worker_start')))
+              WHERE lost_ns > 0 AND (about <> 'waits' OR (is_wait = 1 AND cause <> 'worker_start')))
         WHERE nth = 1)
     WHERE line IS NOT NULL; -- a finding may have no action
 

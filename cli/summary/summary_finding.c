@@ -44,7 +44,8 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 
 	if (f == NULL)
 		return 0;
-	*to = (struct hr_summary_finding){.meaning = copy(f->meaning, &error),
+	*to = (struct hr_summary_finding){.killed = f->cause == HR_FOUND_KILLED,
+					  .meaning = copy(f->meaning, &error),
 					  .object = copy(f->object, &error),
 					  .whose = copy(f->whose, &error),
 					  .place = copy(f->place, &error),
@@ -212,7 +213,12 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 	if (f->meaning == NULL)
 		return;
 	if (f->lost_ns == 0) {
-		hr__summary_say(sheet, HR_STYLE_PLAIN, "  loss", "%s: %s", f->meaning, f->evidence);
+		hr__summary_say(sheet, HR_STYLE_PLAIN, f->killed ? "  failed" : "  loss", "%s: %s",
+				f->meaning, f->evidence);
+		if (!f->killed)
+			return;
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  do", "%s", f->action);
+		hr_sheet_end(sheet);
 		return;
 	}
 	hr__summary_say(sheet, HR_STYLE_BOLD, "  loss", "%.0f %% of %s (%s of %s): %s",

@@ -3,13 +3,18 @@
 
 #include <stdlib.h>
 
+/* A training that makes no step, or was killed, has no more urgent problem. */
+static bool is_urgent(const struct hr_finding *f)
+{
+	return f->cause == HR_FOUND_HANG || f->cause == HR_FOUND_KILLED;
+}
+
 static int by_loss(const void *a, const void *b)
 {
 	const struct hr_finding *x = a, *y = b;
 
-	/* A training that makes no step has no more urgent problem. */
-	if ((x->cause == HR_FOUND_HANG) != (y->cause == HR_FOUND_HANG))
-		return x->cause == HR_FOUND_HANG ? -1 : 1;
+	if (is_urgent(x) != is_urgent(y))
+		return is_urgent(x) ? -1 : 1;
 	return (x->lost < y->lost) - (x->lost > y->lost);
 }
 
@@ -90,6 +95,8 @@ static int find(struct hr_training_job *j)
 	hr__job_line(j);
 	hr__job_files(j, &files);
 	hr__find_hang(j);
+	if (j->to->n == first)
+		hr__find_killed(j);
 	hr__find_waits(j, &files);
 	hr__find_others(j, &files);
 	hr__find_copies(j, &files);

@@ -17,9 +17,9 @@ pages AS (
     SELECT cluster, job, attempt, number, list_concat(
         CASE WHEN number = 1 AND row_number() OVER (ORDER BY cluster, job, attempt, number) > 1 THEN [''] ELSE [] END,
         CASE WHEN number > 1 THEN []
-             WHEN cause = 'nothing' THEN [format('{}, {}: {}', name, hr_duration(wall_ns), meaning)]
+             WHEN lost_ns = 0 THEN [format('{}, {}: {}', name, hr_duration(wall_ns), meaning)]
              ELSE [format('{}: largest loss {} of {} ({:.0f} %): {}', name, hr_duration(lost_ns), hr_duration(wall_ns), 100.0 * lost_ns / wall_ns, meaning)] END,
-        CASE WHEN cause = 'nothing' THEN [] ELSE ['', format('{}. {}: {}', number, lost, meaning)] END,
+        CASE WHEN lost_ns = 0 THEN [] ELSE ['', format('{}. {}: {}', number, lost, meaning)] END,
         list_filter([
             format('   where:   {}', place),
             format('   shown:   {}', evidence),

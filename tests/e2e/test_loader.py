@@ -167,6 +167,7 @@ class Ends(Loader):
         )
         self.assert_progress(traced)
         self.assert_only_torn(traced, killed)
+        return traced
 
     @harness.only_all
     def test_worker_os_exit(self):
@@ -180,7 +181,10 @@ class Ends(Loader):
         self.ended("sigkill", killed=4)
 
     def test_main_sigkill(self):
-        self.ended("main_sigkill", killed=5, status=128 + signal.SIGKILL)
+        traced = self.ended("main_sigkill", killed=5, status=128 + signal.SIGKILL)
+        first = traced.sql("SELECT cause, meaning FROM findings WHERE number = 1")[0]
+        self.assertEqual(first["cause"], "killed")
+        self.assertRegex(first["meaning"], "the training process .* by SIGKILL$")
 
 
 OPEN_ALL = """

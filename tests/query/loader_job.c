@@ -300,7 +300,12 @@ static void send_processes(struct fixture__stream *s, uint64_t end)
 					      .end_ns = FIX_BOOT_NS + end,
 					      .exit = plan.exit != NULL ? (char *)plan.exit : "",
 					      .parent_proc = i > 0 ? TRAINS : 0,
-					      .worker_plus1 = i};
+					      .worker_plus1 = i,
+					      .loader_worker_plus1 = i};
+	if (plan.worker_exit != NULL) {
+		rows[2].exit = (char *)plan.worker_exit;
+		rows[2].end_ns = FIX_BOOT_NS + end / 2;
+	}
 	build_processes(&s->b, rows, 1 + WORKERS);
 }
 
@@ -398,5 +403,6 @@ void loader_job_usual(void)
 	plan.iterable = false;
 	plan.wait_cpu_ns = plan.own_ns = 0;
 	plan.python = plan.trains_hang = plan.worker_hang = plan.exit = NULL;
+	plan.worker_exit = NULL;
 	plan.recovers = false;
 }

@@ -50,11 +50,12 @@ struct loader_job {
 	 * them, they are marked `hang` with these args; NULL: nothing of this.
 	 */
 	const char *trains_hang, *worker_hang;
-	bool recovers;	  /* the training process makes a step after these 5 s */
-	const char *exit; /* of the processes; NULL: unknown */
-	bool linked;	  /* the paths are links into another mount */
-	bool hidden;	  /* an accelerator hides the waits */
-	bool epoch;	  /* one is marked, around all passes */
+	const char *worker_exit; /* of worker 1, in the middle of the job; NULL: as `exit` */
+	bool recovers;		 /* the training process makes a step after these 5 s */
+	const char *exit;	 /* of the processes; NULL: unknown */
+	bool linked;		 /* the paths are links into another mount */
+	bool hidden;		 /* an accelerator hides the waits */
+	bool epoch;		 /* one is marked, around all passes */
 	unsigned busy;	  /* for this share (in percent) of the time it is busy; 0: not known */
 	uint64_t step_ns; /* the training thread takes so long for a batch */
 	unsigned cpus, quota_milli;

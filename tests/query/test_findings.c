@@ -585,6 +585,23 @@ static void hangs(void **state)
 	expect(computes, 40, 2, "few_workers,,,\n");
 }
 
+static void signals(void **state)
+{
+	plan.exit = "1";
+	plan.worker_exit = "SIGBUS";
+	says = "worker process 3 was killed by SIGBUS";
+	expect(computes, 40, 2, "killed,,,1\n");
+	plan.exit = "SIGKILL";
+	says = "3 processes were killed by signals: first the training process 1, by SIGKILL";
+	expect(computes, 40, 2, "killed,,,\n");
+	/* It did not need the worker any more; somebody ended it. */
+	plan.exit = "0";
+	plan.worker_exit = "SIGKILL";
+	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.exit = "SIGTERM";
+	expect(computes, 40, 2, "few_workers,,,\n");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +613,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(hangs),
+	    cmocka_unit_test(signals),
 	    cmocka_unit_test(all_texts_and_numbers),
 	};
 	bool prints = argc > 1;
