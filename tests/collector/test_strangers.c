@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define STORE help_path(state, "store")
 #define LOG   help_path(state, "log")
+
+#define IN_FLIGHT "headrace_collector_in_flight_bytes"
 
 static char store_path[4096];
 
@@ -252,6 +255,57 @@ static void test_begun(void **state)
 	assert_int_equal(collector_stop(&c), 0);
 }
 
+/* The value of a metric of the collector, whose log has the address. */
+static double metric(const struct collector *c, const char *name)
+{
+	static const char before[] = "metrics at ", get[] = "GET /metrics HTTP/1.0\r\n\r\n";
+	char line[4352], text[65536], *address = NULL;
+	FILE *log = fopen(c->log, "re");
+	struct client d;
+	size_t n = 0;
+	ssize_t more;
+
+	while (!address && fgets(line, sizeof(line), log))
+		address = strstr(line, before);
+	fclose(log);
+	assert_non_null(address);
+	address += strlen(before);
+	address[strcspn(address, " \n")] = '\0';
+	client_connect(&d, address);
+	client_send(&d, get, strlen(get));
+	while ((more = recv(d.fd, text + n, sizeof(text) - 1 - n, 0)) > 0)
+		n += (size_t)more;
+	client_done(&d);
+	text[n] = '\0';
+	snprintf(line, sizeof(line), "\n%s ", name);
+	assert_non_null(strstr(text, line));
+	return strtod(strstr(text, line) + strlen(line), NULL);
+}
+
+/* Connections that break while the collector works at their frames: they leave nothing behind. */
+static void test_broken(void **state)
+{
+	struct collector c;
+	struct client d;
+	uint64_t mark;
+
+	snprintf(store_path, sizeof(store_path), "%s", STORE);
+	collector_start(&c, store_path, LOG, "--metrics", "tcp://127.0.0.1:0", NULL);
+	for (int i = 0; i < 20; i++) {
+		client_join(&d, c.address, "n1");
+		client_open(&d, 1, "a", "n1", 5);
+		mark = client_opened(&d, 1);
+		client_use(&d, 1);
+		for (uint64_t k = 1; k <= 20; k++)
+			client_frame(&d, frame_bulk(mark + k, 60000));
+		client_done(&d);
+	}
+	for (int i = 0; i < 30000 && metric(&c, IN_FLIGHT) > 0; i++)
+		usleep(10000);
+	assert_true(metric(&c, IN_FLIGHT) == 0);
+	assert_int_equal(collector_stop(&c), 0);
+}
+
 /* ---- who asks for much ---------------------------------------------------------------------------- */
 
 /* The end of whoever asks for answers and reads none; an Open of channel 0 is answered with a Nack. */
@@ -305,7 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(test_versions), T(test_malformed), T(test_mere_user), T(test_log),
 	    T(test_silent),   T(test_idle),	 T(test_too_many),  T(test_begun),
-	    T(test_unread),   T(test_reopened),
+	    T(test_broken),   T(test_unread),	 T(test_reopened),
 	};
 
 	(void)setrlimit(RLIMIT_NOFILE, &files);

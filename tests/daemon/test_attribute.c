@@ -321,6 +321,47 @@ static void a_laptop_run_has_workers_without_rank(void **state)
 	rig_done(&r);
 }
 
+/* The forkserver is between the training process and its workers. */
+static void a_forkserver_on_a_laptop(void **state)
+{
+	struct rig r;
+	uint64_t trainer, server, child;
+
+	rig_init(&r);
+	trainer = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	server = rig_attach(
+	    &r, &(struct rig_hello){
+		    .pid = 13,
+		    .ppid = 10,
+		    .cmdline = "python3 -c from multiprocessing.forkserver import main; main(6)"});
+	child = rig_attach(
+	    &r, &(struct rig_hello){.pid = 14, .ppid = 13, .forked = true, .parent = server});
+	reads(&r, server, false);
+	reads(&r, child, false);
+	assert_int_equal(row(&r, server)->worker_plus1, 0);
+	assert_int_equal(row(&r, child)->worker_plus1, 1);
+	env(&r, trainer, "RANK=2"); /* the training process gets it from torch.distributed */
+	assert_int_equal(row(&r, child)->rank_plus1, 3);
+	rig_done(&r);
+}
+
+static void a_child_inherits_all_of_a_rank(void **state)
+{
+	struct rig r;
+	uint64_t rank, child;
+
+	rig_init(&r);
+	rank = rig_attach(
+	    &r, &(struct rig_hello){.pid = 10, .env = {"RANK=5", "LOCAL_RANK=1", "WORLD_SIZE=8"}});
+	child = rig_attach(
+	    &r, &(struct rig_hello){.pid = 11, .ppid = 10, .forked = true, .parent = rank});
+	assert_int_equal(row(&r, child)->rank_plus1, 6);
+	assert_int_equal(row(&r, child)->local_rank_plus1, 2);
+	assert_int_equal(row(&r, child)->world_size, 8);
+	assert_string_equal(row(&r, child)->rank_source, "inherited");
+	rig_done(&r);
+}
+
 static void mp_spawn_ranks_are_inferred(void **state)
 {
 	struct rig r;
@@ -510,6 +551,8 @@ int main(void)
 	    cmocka_unit_test(workers_that_report_their_number),
 	    cmocka_unit_test(a_number_is_free_after_the_end),
 	    cmocka_unit_test(spawned_and_forkserver_workers),
+	    cmocka_unit_test(a_forkserver_on_a_laptop),
+	    cmocka_unit_test(a_child_inherits_all_of_a_rank),
 	    cmocka_unit_test(a_laptop_run_has_workers_without_rank),
 	    cmocka_unit_test(mp_spawn_ranks_are_inferred),
 	    cmocka_unit_test(a_spawned_child_that_names_a_meeting_point_is_a_rank),

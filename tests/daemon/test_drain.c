@@ -9,6 +9,7 @@
 #define hr_engine_stats_get fake_stats
 #define hr_engine_now	    fake_now
 #define hr_engine_hang	    fake_hang
+#define hr_ring_half_full   fake_half_full
 #include "daemon/drain/drain.c" // NOLINT(bugprone-suspicious-include): for its static functions
 
 #include "tests/unit.h"
@@ -20,6 +21,7 @@ static struct hr_node_page page;
 static const struct hr_job_end job_end = {.state = "ended"};
 static unsigned sweeps, last_sweeps;
 static uint64_t ended, ended_before_last_sweep;
+static bool rings_bell;
 
 /* During the sweep, a process exits, and the node stops the drain. */
 uint64_t fake_sweep(struct hr_drain *d)
@@ -70,6 +72,25 @@ uint64_t fake_now(const struct hr_engine *e)
 	return 0;
 }
 
+/* A program commits a record, and looks at `sleeping`, just before the drain thread looks. */
+bool fake_half_full(const struct hr_ring_view *ring)
+{
+	rings_bell = __atomic_load_n(&page.sleeping, __ATOMIC_ACQUIRE) != 0;
+	return false;
+}
+
+static void no_record_comes_between_look_and_sleep(void **state)
+{
+	static struct hr_session session = {.n_maps = 1};
+	struct hr_drain d = {.c = {.node = &node, .page = &page},
+			     .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .sessions = &session};
+
+	drain_sleep(&d, 1);
+	assert_true(rings_bell);
+	assert_int_equal(page.sleeping, 0);
+}
+
 /* Messages that arrive during a sweep come before the end of the job. */
 static void the_end_takes_all_messages(void **state)
 {
@@ -88,6 +109,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_end_takes_all_messages),
+	    cmocka_unit_test(no_record_comes_between_look_and_sleep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,33 @@ static void test_one_parameter(void **state)
 	assert_one(points, 5, noise, HR_SPACE_DEFAULT, "12.6");
 }
 
+/* A model along the second parameter has its values, at one value of the first one. */
+static void test_the_axis_is_another_parameter(void **state)
+{
+	struct hr_axes axes = {.n = 1, .parameters = {1}};
+	struct hr_measurements m = {0};
+	struct hr_model_samples samples;
+
+	assert_int_equal(hr_measurements_parameter(&m, "ranks", 5, true), 0);
+	assert_int_equal(hr_measurements_parameter(&m, "workers", 7, true), 1);
+	for (size_t i = 0; i < 5; i++)
+		for (int ranks = 100; ranks <= 200; ranks += 100)
+			assert_int_equal(
+			    hr_measurements_add(&m, "train", "read_s",
+						(double[HR_MODEL_PARAMETERS]){ranks, points[i]},
+						ranks + points[i]),
+			    0);
+	assert_int_equal(hr_model_samples_take(&m.series[0], &m, &axes, &samples), 0);
+	assert_true(axes.fixed[0]);
+	assert_int_equal(samples.n, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_true(samples.list[i].x[0] == points[i]);
+		assert_true(samples.list[i].mean == axes.values[0] + points[i]);
+	}
+	hr_model_samples_done(&samples);
+	hr_measurements_done(&m);
+}
+
 static double half_log(double x, void *arg)
 {
 	return 3 + log2(x);
@@ -204,10 +231,15 @@ static void test_scaling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_one_parameter), cmocka_unit_test(test_points_below_one),
-	    cmocka_unit_test(test_spaces),	  cmocka_unit_test(test_two_parameters),
-	    cmocka_unit_test(test_axes),	  cmocka_unit_test(test_measurements_refuse),
-	    cmocka_unit_test(test_solve_rank),	  cmocka_unit_test(test_scaling),
+	    cmocka_unit_test(test_one_parameter),
+	    cmocka_unit_test(test_the_axis_is_another_parameter),
+	    cmocka_unit_test(test_points_below_one),
+	    cmocka_unit_test(test_spaces),
+	    cmocka_unit_test(test_two_parameters),
+	    cmocka_unit_test(test_axes),
+	    cmocka_unit_test(test_measurements_refuse),
+	    cmocka_unit_test(test_solve_rank),
+	    cmocka_unit_test(test_scaling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
