@@ -96,6 +96,7 @@ static int apply_end(struct hr_engine *e, const struct hr_entry_end *in)
 		hr__missed_add(e, in->proc, p->id.pid, p->id.image);
 	flush_filerecs(e, in->proc, true);
 	hr__regions_end(e, p);
+	hr__hang_end(e, p);
 	p->end_ns = in->now_ns ? in->now_ns : 1;
 	memcpy(p->exit, in->exit, sizeof(p->exit) - 1);
 	hr__live_end(e, p);

@@ -26,6 +26,7 @@ void hr__hang_note(struct hr_engine *e, struct hr_proc *p, uint64_t at_ns, const
 	if (!hr_json_part_find(args, bytes, HR_ARGS_SINCE_NS, &since) ||
 	    !hr_json_part_int(&since, &ns) || ns <= 0 || (uint64_t)ns >= at_ns)
 		return;
+	e->hanging += p->hang.since_ns == 0;
 	p->hang.since_ns = at_ns - (uint64_t)ns;
 	p->hang.at_ns = at_ns;
 	copy_text(&all, HR_ARGS_IN, p->hang.work, sizeof(p->hang.work));
@@ -34,12 +35,18 @@ void hr__hang_note(struct hr_engine *e, struct hr_proc *p, uint64_t at_ns, const
 		copy_text(&all, HR_ARGS_LINE, p->hang.line, sizeof(p->hang.line));
 }
 
-void hr__hang_end(struct hr_proc *p, const struct hr_region *g)
+void hr__hang_end(struct hr_engine *e, struct hr_proc *p)
+{
+	e->hanging -= p->hang.since_ns > 0;
+	p->hang.since_ns = 0;
+}
+
+void hr__hang_region(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g)
 {
 	if ((g->kind == HR_REGION_STEP || g->kind == HR_REGION_INPUT_WAIT ||
 	     g->kind == HR_REGION_FETCH) &&
 	    !g->open && g->start_ns + g->dur_ns > p->hang.at_ns)
-		p->hang.since_ns = 0;
+		hr__hang_end(e, p);
 }
 
 static bool is_worker(const struct hr_proc *p)
@@ -69,7 +76,7 @@ static const struct hr_proc *worker_of(const struct hr_engine *e, const struct h
 	const struct hr_proc *found = NULL;
 
 	for (const struct hr_proc *p = e->first; p; p = p->next)
-		if (p->hang.since_ns > 0 && is_worker(p) && p->end_ns == 0 &&
+		if (p->hang.since_ns > 0 && is_worker(p) &&
 		    p->id.rank_plus1 == trainer->id.rank_plus1 &&
 		    (!found || p->hang.since_ns < found->hang.since_ns))
 			found = p;
@@ -81,8 +88,8 @@ void hr_engine_hang(const struct hr_engine *e, struct hr_job_hang *ret)
 	const struct hr_proc *trainer = NULL, *culprit;
 
 	*ret = (struct hr_job_hang){0};
-	for (const struct hr_proc *p = e->first; p; p = p->next) {
-		if (p->hang.since_ns == 0 || is_worker(p) || p->end_ns != 0)
+	for (const struct hr_proc *p = e->hanging > 0 ? e->first : NULL; p; p = p->next) {
+		if (p->hang.since_ns == 0 || is_worker(p))
 			continue;
 		ret->processes++;
 		if (is_waiting(p) && e->now_ns > p->hang.since_ns)

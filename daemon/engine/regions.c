@@ -319,7 +319,7 @@ void hr__region_take(struct fold *f, const struct hr_record *r, const uint8_t *t
 	if (g.kind == HR_REGION_MARK && text && is_hang(&e->regions, r->file))
 		hr__hang_note(e, f->p, g.start_ns, text, r->asked);
 	else if (f->p->hang.since_ns > 0)
-		hr__hang_end(f->p, &g);
+		hr__hang_region(e, f->p, &g);
 	res = regions_add(e, r->file, text, text ? r->asked : 0, &g);
 	if (res == -ENOSPC) {
 		hr__emit_regions(e);

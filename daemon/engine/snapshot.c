@@ -331,6 +331,7 @@ int hr__apply_snap(struct hr_engine *e, const struct hr_entry *entry)
 	e->stats.processes = 0; /* the entries that follow count the processes again */
 	e->stats.waiters = 0;	/* counted again when these processes wait again */
 	e->stats.waiting_since_ns = e->stats.waited_ns = 0;
+	e->hanging = 0;
 	e->left_out = 0; /* a NOTE entry after the snapshot may set it */
 	return 0;
 }

@@ -183,6 +183,7 @@ struct hr_engine {
 	struct hr_batch_pool *pool;
 	struct hr_out_list out;
 	struct hr_engine_stats stats;
+	uint32_t hanging; /* processes with hr_proc.hang */
 	Headrace__JobEvent *job;
 	uint32_t level;
 	uint64_t level_since_ns;
@@ -302,10 +303,11 @@ void hr__emit_regions(struct hr_engine *e);
 void hr__regions_due(struct hr_engine *e); /* seals a frame that is old enough */
 void hr__regions_end(struct hr_engine *e, const struct hr_proc *p);
 
-/* hangs.c: a mark `hang`, and a region that may be the end of what hung */
+/* hangs.c: a mark `hang`; a region that may be the end of what hung; the process has ended */
 void hr__hang_note(struct hr_engine *e, struct hr_proc *p, uint64_t at_ns, const void *args,
 		   size_t bytes);
-void hr__hang_end(struct hr_proc *p, const struct hr_region *g);
+void hr__hang_region(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g);
+void hr__hang_end(struct hr_engine *e, struct hr_proc *p);
 
 /* counts.c */
 int hr__apply_lost(struct hr_engine *e, const struct hr_entry_lost *in);

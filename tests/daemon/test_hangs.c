@@ -85,6 +85,10 @@ static void a_step_hangs_until_it_ends(void **state)
 	ends(&r, proc, STEP, HR_REGION_STEP, false);
 	assert_int_equal(now(&r).processes, 0);
 	hangs(&r, proc, "step", 5, "train.py:41 main");
+	rig_restart(&r); /* it is marked again, as long as it hangs */
+	assert_int_equal(now(&r).processes, 0);
+	hangs(&r, proc, "step", 9, "train.py:41 main");
+	assert_int_equal(now(&r).processes, 1);
 	rig_end(&r, proc, "0");
 	assert_int_equal(now(&r).processes, 0);
 	rig_done(&r);
