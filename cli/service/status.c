@@ -305,8 +305,8 @@ static void print_json_hang(struct hr_json *j, const Headrace__JobHang *h)
 	hr_json_double(j, "seconds", (double)h->ms / 1000);
 	hr_json_int(j, "processes", h->processes);
 	hr_json_int(j, "pid", h->pid);
-	hr_json_double(j, "rank", h->rank_plus1 > 0 ? h->rank_plus1 - 1 : NAN);
-	hr_json_double(j, "worker", h->worker_plus1 > 0 ? h->worker_plus1 - 1 : NAN);
+	hr_json_plus1(j, "rank", h->rank_plus1);
+	hr_json_plus1(j, "worker", h->worker_plus1);
 	hr_json_string(j, "line", hr_text_or_null(h->line));
 	hr_json_end(j);
 }
