@@ -48,6 +48,7 @@ static const struct deadly {
 /* Training processes and workers that such a signal killed. */
 struct victims {
 	const struct hr_process *first, *trainer; /* `trainer` started `first`, or is it */
+	int64_t first_ns;			  /* wall clock: the end of `first` */
 	size_t life;				  /* of `trainer` */
 	size_t n;
 };
@@ -61,13 +62,12 @@ static const struct deadly *killer_of(const struct hr_process *p)
 }
 
 static void add_victim(struct victims *v, const struct hr_process *p,
-		       const struct hr_process *trainer, size_t life)
+		       const struct hr_process *trainer, size_t life, int64_t end_ns)
 {
-	if (killer_of(p) == NULL)
-		return;
-	if (v->n++ > 0 && p->msg->end_ns >= v->first->msg->end_ns)
+	if (killer_of(p) == NULL || (v->n++ > 0 && end_ns >= v->first_ns))
 		return;
 	v->first = p;
+	v->first_ns = end_ns;
 	v->trainer = trainer;
 	v->life = life;
 }
@@ -75,19 +75,19 @@ static void add_victim(struct victims *v, const struct hr_process *p,
 static void add_victims(const struct hr_training_job *j, size_t life, struct victims *v)
 {
 	const struct hr_train_life *l = &j->d->lives.list[life];
-	const struct hr_stream *s = j->d->q->streams[l->stream].s;
-	const struct hr_process *trainer = hr_stream_process(s, l->proc);
+	const struct hr_qstream *st = &j->d->q->streams[l->stream];
+	const struct hr_process *trainer = hr_stream_process(st->s, l->proc);
 
-	add_victim(v, trainer, trainer, life);
+	add_victim(v, trainer, trainer, life, hr_wall_ns(st, trainer->msg->end_ns));
 	if (strcmp(trainer->msg->exit, "0") == 0)
 		return; /* its work was complete */
 	if (killer_of(trainer) == NULL && strncmp(trainer->msg->exit, "SIG", strlen("SIG")) == 0)
 		return; /* somebody has ended the job */
-	for (size_t i = 0; i < s->n_processes; i++) {
-		const struct hr_process *p = &s->processes[i];
+	for (size_t i = 0; i < st->s->n_processes; i++) {
+		const struct hr_process *p = &st->s->processes[i];
 
 		if (p->msg->parent_proc == l->proc && p->worker >= 0)
-			add_victim(v, p, trainer, life);
+			add_victim(v, p, trainer, life, hr_wall_ns(st, p->msg->end_ns));
 	}
 }
 
