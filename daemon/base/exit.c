@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -75,6 +76,17 @@ void hr_exit_text(int status, char ret[HR_EXIT_TEXT])
 		snprintf(ret, HR_EXIT_TEXT, "SIG%s", name);
 	else
 		snprintf(ret, HR_EXIT_TEXT, "SIG%u", (unsigned)WTERMSIG(status) & 0x7f);
+}
+
+uint64_t hr_oom_kills(void)
+{
+	char text[16384];
+	const char *line;
+
+	if (hr_procfs_text("/proc/vmstat", text, sizeof(text)) == 0)
+		return 0;
+	line = strstr(text, "\noom_kill ");
+	return line ? strtoull(line + strlen("\noom_kill "), NULL, 10) : 0;
 }
 
 bool hr_pidfd_ended(int pidfd)

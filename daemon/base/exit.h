@@ -4,9 +4,12 @@
 #define HEADRACE_DAEMON_BASE_EXIT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define HR_EXIT_TEXT 16u
+/* Of a process that SIGKILL ended while the kernel killed processes, because memory was short. */
+#define HR_EXIT_OOM "SIGKILL (oom)"
 
 /* Returns whether the process has ended: then its pidfd is readable. */
 bool hr_pidfd_ended(int pidfd);
@@ -16,6 +19,12 @@ bool hr_pidfd_ended(int pidfd);
  * the process was already reaped (before Linux 6.15).
  */
 void hr_exit_read(int pidfd, pid_t pid, char ret[HR_EXIT_TEXT]);
+
+/*
+ * Returns how many processes of the node the kernel has killed since boot, because its memory or
+ * that of a cgroup was short (/proc/vmstat). 0: unknown.
+ */
+uint64_t hr_oom_kills(void);
 
 void hr_exit_text(int status, char ret[HR_EXIT_TEXT]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/now.h"
+#include "daemon/base/exit.h"
 #include "daemon/drain/drain_internal.h"
 #include "daemon/drain/feed.h"
 
@@ -11,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define OOM_NS	      UINT64_C(5000000000) /* time between two looks at hr_oom_kills() */
 #define SLEEP_MIN_NS  UINT64_C(1000000)
 #define SLEEP_BUSY_NS UINT64_C(20000000) /* longest sleep after a sweep that took records */
 /* Each ring adds this time to a sleep, because a check of a ring costs two cache misses. */
@@ -209,6 +211,18 @@ static void drain_stop(struct hr_drain *d, const struct hr_job_end *end)
 	publish(d);
 }
 
+/* A process may end some time after the kernel has killed it, so an older number is kept, too. */
+static void count_oom_kills(struct hr_drain *d)
+{
+	uint64_t now_ns = hr_boot_ns();
+
+	if (now_ns - d->oom_ns < OOM_NS)
+		return;
+	d->oom_ns = now_ns;
+	d->oom_kills[1] = d->oom_kills[0];
+	d->oom_kills[0] = hr_oom_kills();
+}
+
 /* Lowers the level to counters when the stream has reached max_bytes. */
 static void check_size(struct hr_drain *d)
 {
@@ -302,6 +316,7 @@ static void *drain_run(void *arg)
 		take_inbox(d);
 		found = hr__drain_sweep(d);
 		check_size(d);
+		count_oom_kills(d);
 		publish(d);
 		pthread_mutex_lock(&d->lock);
 		wanted = d->flush_wanted > d->flush_done ? d->flush_wanted : 0;
@@ -341,6 +356,8 @@ int hr_drain_new(const struct hr_drain_config *config, struct hr_drain **ret)
 		hr_drain_free(d);
 		return -ENOMEM;
 	}
+	d->oom_kills[0] = d->oom_kills[1] = hr_oom_kills();
+	d->oom_ns = hr_boot_ns();
 	publish(d);
 	*ret = d;
 	return 0;

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/mounts.h"
 #include "common/ranks.h"
+#include "daemon/base/exit.h"
+#include "daemon/engine/mounts.h"
 
 #define MOUNTS_NS   UINT64_C(1000000000) /* shortest time between two reads of mountinfo */
 #define ENTRY_SLACK (HR_JOURNAL_SLACK + HR_KNOWN_SLACK)
@@ -224,6 +225,8 @@ void hr__drain_end(struct hr_drain *d, uint64_t proc, const char *exit)
 
 	if (!in)
 		return;
+	if (strcmp(exit, "SIGKILL") == 0 && hr_oom_kills() > d->oom_kills[1])
+		exit = HR_EXIT_OOM;
 	in->proc = proc;
 	in->now_ns = hr_boot_ns();
 	memset(in->exit, 0, sizeof(in->exit));

@@ -58,8 +58,9 @@ struct hr_drain {
 	bool deaf_full;
 	uint64_t lost_noted[HR_LOSS_REASONS]; /* the journal has these of `lost` */
 	bool counters_only;
-	bool traffic;	      /* the last sweep took something */
-	struct hr_feed *feed; /* NULL: no probes */
+	uint64_t oom_ns, oom_kills[2]; /* hr_oom_kills() at oom_ns, and at least OOM_NS before */
+	bool traffic;		       /* the last sweep took something */
+	struct hr_feed *feed;	       /* NULL: no probes */
 };
 
 /* Locks the journal and reserves `bytes`, maybe after a checkpoint. NULL: no room, no lock. */

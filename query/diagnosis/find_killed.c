@@ -23,6 +23,10 @@ static const struct deadly {
      "request more memory",
      "find out who sent it: the kernel, because memory was short (journalctl -k shows 'Killed "
      "process', memory.events of the job's cgroup counts oom_kill), the scheduler, or a person"},
+    {"SIGKILL (oom)",
+     "request more memory, or use less: fewer workers, a smaller prefetch_factor, or no lists of "
+     "Python objects in the data set, of which each worker gets a copy",
+     "request more memory, or use less: smaller batches, fewer workers"},
     {"SIGSEGV",
      "find the native code that failed: PYTHONFAULTHANDLER=1 prints the stack when it fails "
      "again; num_workers=0 shows whether it also fails without a fork",
