@@ -85,11 +85,11 @@ static void put_busiest(FILE *out, const Headrace__FleetJob *j)
 /* Examples: "flock", "the step", "the wait for a batch". */
 static void put_what(FILE *out, const Headrace__NowStuck *op)
 {
-	fprintf(out, "%s%s%s", op->hang ? "the " : "", op->op,
-		!op->hang		      ? ""
-		: strcmp(op->op, "wait") == 0 ? " for a batch"
-		: strcmp(op->op, "step") != 0 ? " of a batch"
-					      : "");
+	fprintf(out, "%s%s", op->hang ? "the " : "", op->op);
+	if (op->hang && strcmp(op->op, "wait") == 0)
+		fputs(" for a batch", out);
+	else if (op->hang && strcmp(op->op, "step") != 0)
+		fputs(" of a batch", out);
 }
 
 static void put_operation(FILE *out, const Headrace__FleetStuck *s)

@@ -3,7 +3,7 @@
  * unit.h - cmocka, with the headers that it needs in front of it
  *
  * cmocka gives `state` to every test, and few tests use it. So parameters may be unused in files
- * that include this header. A program whose tests leave more descriptors open than they found fails.
+ * that include this header. A program fails if its tests leave more descriptors open than before.
  */
 #ifndef HEADRACE_TESTS_UNIT_H
 #define HEADRACE_TESTS_UNIT_H

@@ -9,7 +9,7 @@
 /* Signals that end a program before its end, and what helps. */
 static const struct deadly {
 	const char *name;
-	const char *of_worker, *of_training;
+	const char *of_worker, *of_training; /* of_training NULL: the same */
 } signals[] = {
     {"SIGBUS",
      "find out whether /dev/shm is full (df -h /dev/shm), through which workers hand over batches; "
@@ -35,18 +35,15 @@ static const struct deadly {
     {"SIGABRT",
      "read the message that the library printed before it ended the program; "
      "PYTHONFAULTHANDLER=1 prints the stack when it fails again",
-     "read the message that the library printed before it ended the program; "
-     "PYTHONFAULTHANDLER=1 prints the stack when it fails again"},
+     NULL},
     {"SIGILL",
      "find the library that was built for another processor: PYTHONFAULTHANDLER=1 prints the "
      "stack when it fails again",
-     "find the library that was built for another processor: PYTHONFAULTHANDLER=1 prints the "
-     "stack when it fails again"},
+     NULL},
     {"SIGFPE",
      "find the native code that divided by zero: PYTHONFAULTHANDLER=1 prints the stack when it "
      "fails again",
-     "find the native code that divided by zero: PYTHONFAULTHANDLER=1 prints the stack when it "
-     "fails again"},
+     NULL},
 };
 
 /* Training processes and workers that such a signal killed. */
@@ -128,5 +125,5 @@ void hr__find_killed(struct hr_training_job *j)
 		f->evidence =
 		    hr__finding_text(j, "%s; the training process ended with exit status %ld",
 				     f->evidence, strtol(v.trainer->msg->exit, NULL, 10));
-	f->action = is_worker ? by->of_worker : by->of_training;
+	f->action = is_worker || by->of_training == NULL ? by->of_worker : by->of_training;
 }

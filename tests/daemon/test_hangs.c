@@ -78,7 +78,7 @@ static void a_step_hangs_until_it_ends(void **state)
 	assert_int_equal(now(&r).rank_plus1, 4);
 	assert_int_equal(now(&r).worker_plus1, 0);
 	assert_string_equal(now(&r).line, "train.py:41 main");
-	ends(&r, proc, STEP, HR_REGION_STEP, true); /* a look at what goes on */
+	ends(&r, proc, STEP, HR_REGION_STEP, true); /* it has not ended */
 	assert_int_equal(now(&r).processes, 1);
 	ends(&r, proc, STEP, HR_REGION_OPTIMIZER, false);
 	assert_int_equal(now(&r).processes, 1);
@@ -94,7 +94,7 @@ static void a_step_hangs_until_it_ends(void **state)
 	rig_done(&r);
 }
 
-/* A fetch alone keeps nobody: other workers may still have batches. */
+/* The training does not wait for a fetch, as long as other workers have batches. */
 static void a_wait_shows_the_worker(void **state)
 {
 	struct rig r;

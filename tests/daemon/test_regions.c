@@ -81,7 +81,8 @@ static void names_and_numbers(void **state)
 	s[0] = rig_region(&r, 808, HR_REGION_CHECKPOINT, 90);
 	s[0].flags |= HR_REGION_IS_SPAN | HR_REGION_IS_OPEN | HR_REGION_HAS_ARGS;
 	s[0].fd = 4321;
-	rig_records(&r, other, s, rig_text(s, "{\"a\":1}", 7)); /* told by one, for all */
+	rig_records(&r, other, s,
+		    rig_text(s, "{\"a\":1}", 7)); /* one process announces the key for all */
 	assert_int_equal(rows(&r, found), 2);
 	assert_int_equal(found[0].g.proc, proc);
 	assert_int_equal(found[0].g.tid, 77);

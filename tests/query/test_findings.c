@@ -594,7 +594,7 @@ static void signals(void **state)
 	plan.exit = "SIGKILL";
 	says = "3 processes were killed by signals: first the training process 1, by SIGKILL";
 	expect(computes, 40, 2, "killed,,,\n");
-	/* It did not need the worker any more; somebody ended it. */
+	/* The training was complete, or was ended by another signal. */
 	plan.exit = "0";
 	plan.worker_exit = "SIGKILL";
 	expect(computes, 40, 2, "few_workers,,,\n");
