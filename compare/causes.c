@@ -39,28 +39,50 @@ static double mean_sum(const struct hr_causes_search *s, int side, const char *m
 	return hr_side_sum(&s->sides[side], measure, s->scale);
 }
 
+/* Adds a cause without texts. On failure, returns NULL and sets s->failed. */
+static struct hr_compare_cause *cause_new(struct hr_causes_search *s, enum hr_compare_cause_id id,
+					  double seconds, double noise)
+{
+	struct hr_comparison *c = s->to;
+	struct hr_compare_cause *cause;
+
+	if (!hr_array_reserve(c->causes, c->n_causes, c->causes_room)) {
+		s->failed = true;
+		return NULL;
+	}
+	cause = &c->causes[c->n_causes++];
+	*cause = (struct hr_compare_cause){.id = id, .seconds = seconds, .noise = noise};
+	return cause;
+}
+
 /*
- * Adds a cause that takes `seconds` of the quantity, if this is more than the noise. Then the
- * caller sets what and evidence of the result. NULL: not added.
+ * Adds a cause that takes `seconds` of the quantity, if this is more than the noise; then the
+ * caller sets what and evidence of the result. Else the seconds may be what is unsure. NULL: not
+ * added.
  */
 static struct hr_compare_cause *cause_add(struct hr_causes_search *s, enum hr_compare_cause_id id,
 					  enum hr_quantity quantity, double seconds)
 {
 	struct hr_comparison *c = s->to;
 	const struct hr_difference *whole = &c->quantities[HR_QUANTITY_wall];
-	struct hr_compare_cause *cause;
+	double noise = c->quantities[quantity].noise;
 
-	if (!c->quantities[quantity].differs ||
-	    fabs(seconds) < HR_COMPARE_LEAST * fmax(whole->a, whole->b))
+	if (fabs(seconds) < HR_COMPARE_LEAST * fmax(whole->a, whole->b))
 		return NULL;
-	if (!hr_array_reserve(c->causes, c->n_causes, c->causes_room)) {
-		s->failed = true;
+	if (!c->quantities[quantity].differs) {
+		if (fabs(seconds) > fabs(c->unsure.seconds))
+			c->unsure = (struct hr_compare_unsure){quantity, seconds, noise};
 		return NULL;
 	}
-	cause = &c->causes[c->n_causes++];
-	*cause = (struct hr_compare_cause){
-	    .id = id, .seconds = seconds, .noise = c->quantities[quantity].noise};
-	return cause;
+	return cause_new(s, id, seconds, noise);
+}
+
+/* What follows the duration of a quantity of B. */
+static const char *for_work(const struct hr_causes_search *s, enum hr_quantity quantity)
+{
+	return s->to->scaled && s->to->quantities[quantity].b != s->to->measured[quantity].b
+		   ? " (scaled to the work of A)"
+		   : "";
 }
 
 /* Formats a text (malloc'ed). On failure, returns NULL and sets s->failed. */
@@ -83,8 +105,9 @@ static char *instead(struct hr_causes_search *s, enum hr_quantity quantity)
 {
 	const struct hr_difference *d = &s->to->quantities[quantity];
 
-	return cause_text(s, "%s: %s instead of %s", hr_quantity_rows[quantity].name,
-			  hr_compare_seconds(d->b).s, hr_compare_seconds(d->a).s);
+	return cause_text(s, "%s: %s%s instead of %s", hr_quantity_rows[quantity].name,
+			  hr_compare_seconds(d->b).s, for_work(s, quantity),
+			  hr_compare_seconds(d->a).s);
 }
 
 /* Adds a cause that takes all that is left of the quantity, which it shows. */
@@ -97,6 +120,41 @@ static void cause_add_simple(struct hr_causes_search *s, enum hr_compare_cause_i
 		return;
 	cause->what = cause_text(s, "%s", cause_meaning(id, s->left[quantity]));
 	cause->evidence = instead(s, quantity);
+}
+
+/* ---- work ---- */
+
+/* How the work is divided into epochs (malloc'ed); NULL: not known. */
+static char *epochs_text(struct hr_causes_search *s)
+{
+	const struct hr_comparison *c = s->to;
+	double a = c->epochs[HR_COMPARE_A], b = c->epochs[HR_COMPARE_B];
+
+	if (!(a > 0 && b > 0))
+		return NULL;
+	if (fabs(b - a) >= 0.5)
+		return cause_text(s, "%.6g epochs instead of %.6g", b, a);
+	return cause_text(s, "the same number of epochs (%.6g), each with %.2fx the %s", a,
+			  c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A], hr_compare_work_unit(c));
+}
+
+static void explain_work(struct hr_causes_search *s)
+{
+	const struct hr_comparison *c = s->to;
+	const struct hr_difference *measured = &c->measured[HR_QUANTITY_loop];
+	double seconds = measured->b - c->quantities[HR_QUANTITY_loop].b;
+	struct hr_compare_cause *cause;
+
+	if (!c->scaled)
+		return;
+	cause = cause_new(s, HR_WHY_work, seconds, measured->noise);
+	if (cause == NULL)
+		return;
+	cause->what = cause_text(s, "%s: %s %s instead of %s", cause_meaning(HR_WHY_work, seconds),
+				 hr_text_count((uint64_t)(c->work[HR_COMPARE_B] + 0.5)).s,
+				 hr_compare_work_unit(c),
+				 hr_text_count((uint64_t)(c->work[HR_COMPARE_A] + 0.5)).s);
+	cause->evidence = epochs_text(s);
 }
 
 /* ---- ranks ---- */
@@ -172,11 +230,12 @@ static void explain_stall(struct hr_causes_search *s)
 				 (long long)m->ranks[rank].rank,
 				 stall > 0 ? "was" : "was no longer", hr_quantity_rows[why].name);
 	cause->evidence = cause_text(
-	    s, "%s: rank %lld %s, the others %s; waiting for other ranks: %s instead of %s",
+	    s, "%s: rank %lld %s, the others %s; waiting for other ranks: %s%s instead of %s",
 	    stall > 0 ? "B" : "A", (long long)m->ranks[rank].rank,
 	    hr_compare_seconds(m->ranks[rank].seconds[why]).s,
 	    hr_compare_seconds(mean_of_others(m, rank, why)).s,
 	    hr_compare_seconds(s->to->quantities[HR_QUANTITY_stall].b).s,
+	    for_work(s, HR_QUANTITY_stall),
 	    hr_compare_seconds(s->to->quantities[HR_QUANTITY_stall].a).s);
 }
 
@@ -189,13 +248,24 @@ static const enum hr_quantity of_batches[] = {
 
 #define N_OF_BATCHES (sizeof(of_batches) / sizeof(*of_batches))
 
+/* The setting, which must be one of them. */
+static const struct hr_compare_setting *setting_of(const struct hr_causes_search *s,
+						   const char *name)
+{
+	const struct hr_compare_setting *setting = s->to->settings;
+
+	while (strcmp(setting->name, name) != 0)
+		setting++;
+	return setting;
+}
+
 /*
  * With fewer workers, or with more work for each batch, the training waits longer. The shares of
  * both are those of their logarithms, because waits depend on work per worker.
  */
 static void explain_workers(struct hr_causes_search *s)
 {
-	const struct hr_compare_setting *workers = &s->to->settings[0];
+	const struct hr_compare_setting *workers = setting_of(s, "num_workers");
 	double fetches[HR_COMPARE_SIDES], work[HR_COMPARE_SIDES], waits = 0, share, fewer, more;
 	struct hr_compare_cause *cause;
 
@@ -223,11 +293,32 @@ static void explain_workers(struct hr_causes_search *s)
 				 cause_meaning(HR_WHY_workers, waits), workers->b, workers->a);
 	if (work[HR_COMPARE_A] > 0 && work[HR_COMPARE_B] > 0)
 		cause->evidence = cause_text(
-		    s, "a batch took a worker %s instead of %s; waiting for data: %s instead of %s",
+		    s,
+		    "a batch took a worker %s instead of %s; waiting for data: %s%s instead of %s",
 		    hr_compare_seconds(work[HR_COMPARE_B]).s,
 		    hr_compare_seconds(work[HR_COMPARE_A]).s,
 		    hr_compare_seconds(s->to->quantities[HR_QUANTITY_input_wait].b).s,
+		    for_work(s, HR_QUANTITY_input_wait),
 		    hr_compare_seconds(s->to->quantities[HR_QUANTITY_input_wait].a).s);
+}
+
+static void explain_worker_life(struct hr_causes_search *s)
+{
+	const struct hr_compare_setting *stay = setting_of(s, "persistent_workers");
+	double seconds = s->left[HR_QUANTITY_workers];
+	struct hr_compare_cause *cause;
+
+	if (stay->a < 0 || stay->b < 0 || fabs(stay->a - stay->b) < 0.5) {
+		cause_add_simple(s, HR_WHY_worker_life, HR_QUANTITY_workers);
+		return;
+	}
+	cause = cause_add(s, HR_WHY_worker_life, HR_QUANTITY_workers, seconds);
+	if (cause == NULL)
+		return;
+	cause->what = cause_text(s, "%s: persistent_workers=%s in B",
+				 cause_meaning(HR_WHY_worker_life, seconds),
+				 stay->b > stay->a ? "True" : "False");
+	cause->evidence = instead(s, HR_QUANTITY_workers);
 }
 
 /* ---- checkpoints ---- */
@@ -258,11 +349,11 @@ static void explain_checkpoints(struct hr_causes_search *s)
 	if (cause == NULL)
 		return;
 	cause->what = cause_text(s, "%s", cause_meaning(id, seconds));
-	cause->evidence =
-	    cause_text(s, "%.4g checkpoints (%s) took %s; in A %.4g (%s) took %s", n[HR_COMPARE_B],
-		       hr_text_size((uint64_t)bytes[HR_COMPARE_B]).s, hr_compare_seconds(d->b).s,
-		       n[HR_COMPARE_A], hr_text_size((uint64_t)bytes[HR_COMPARE_A]).s,
-		       hr_compare_seconds(d->a).s);
+	cause->evidence = cause_text(
+	    s, "%.4g checkpoints (%s) took %s; in A %.4g (%s) took %s", n[HR_COMPARE_B],
+	    hr_text_size((uint64_t)bytes[HR_COMPARE_B]).s,
+	    hr_compare_seconds(s->to->measured[HR_QUANTITY_checkpoint].b).s, n[HR_COMPARE_A],
+	    hr_text_size((uint64_t)bytes[HR_COMPARE_A]).s, hr_compare_seconds(d->a).s);
 }
 
 /* ---- files ---- */
@@ -385,7 +476,7 @@ static void put_reads(FILE *to, const struct hr_kind_means *m)
 
 static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
 {
-	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->side[HR_COMPARE_B];
+	const struct hr_kind_means *a = &k->side[HR_COMPARE_A], *b = &k->measured;
 	double disk_a = from_storage(s, HR_COMPARE_A), disk_b = from_storage(s, HR_COMPARE_B);
 	char *text = NULL;
 	size_t size;
@@ -434,7 +525,8 @@ static char *sentence_of(struct hr_causes_search *s, const struct hr_kind *k,
 		return cause_text(s, "%s %s: %s", hr_kind_shown(k),
 				  seconds > 0 ? "are used in B only" : "are used in A only",
 				  cause_meaning(id, seconds));
-	return cause_text(s, "I/O of %s took %.2fx as long%s: %s", hr_kind_shown(k), per(tb, ta),
+	return cause_text(s, "%sI/O of %s took %.2fx as long%s: %s",
+			  s->to->scaled ? "for the same work, " : "", hr_kind_shown(k), per(tb, ta),
 			  is_same_work(k) ? ", same count and sizes" : "",
 			  cause_meaning(id, seconds));
 }
@@ -526,14 +618,15 @@ void hr_causes_find(struct hr_causes_search *s)
 	    {HR_WHY_sleep, HR_QUANTITY_sleep},
 	    {HR_WHY_network, HR_QUANTITY_network},
 	    {HR_WHY_lock, HR_QUANTITY_lock},
-	    {HR_WHY_worker_life, HR_QUANTITY_workers},
 	    {HR_WHY_handover, HR_QUANTITY_handover},
 	    {HR_WHY_unknown_wait, HR_QUANTITY_unknown_wait},
 	    {HR_WHY_compute, HR_QUANTITY_compute},
 	};
 
+	explain_work(s);
 	explain_stall(s);
 	explain_workers(s);
+	explain_worker_life(s);
 	explain_files(s);
 	explain_checkpoints(s);
 	for (size_t i = 0; i < sizeof(simple) / sizeof(*simple); i++)

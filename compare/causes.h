@@ -10,8 +10,8 @@ struct hr_causes_search {
 	const struct hr_side_means *means; /* of both sides */
 	const struct hr_compare_scale *scale;
 	double left[HR_QUANTITIES]; /* seconds of B minus A without a cause so far */
-	struct hr_comparison *to;
-	bool failed; /* no memory */
+	struct hr_comparison *to;   /* gets causes and `unsure` */
+	bool failed;		    /* no memory */
 };
 
 /* Finds all causes. */

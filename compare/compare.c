@@ -55,15 +55,17 @@ static void ranks_done(struct hr_compare_ranks *r)
 
 /* ---- the comparison ---- */
 
-static void compare_quantities(const struct hr_side_means *means, struct hr_comparison *c)
+static void compare_quantities(const struct hr_side_means *side_a,
+			       const struct hr_side_means *side_b,
+			       struct hr_difference ret[HR_QUANTITIES])
 {
-	double whole = fmax(means[HR_COMPARE_A].quantities[HR_QUANTITY_wall].mean,
-			    means[HR_COMPARE_B].quantities[HR_QUANTITY_wall].mean);
+	double whole = fmax(side_a->quantities[HR_QUANTITY_wall].mean,
+			    side_b->quantities[HR_QUANTITY_wall].mean);
 
 	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
-		const struct hr_compare_sample *a = &means[HR_COMPARE_A].quantities[i],
-					       *b = &means[HR_COMPARE_B].quantities[i];
-		struct hr_difference *d = &c->quantities[i];
+		const struct hr_compare_sample *a = &side_a->quantities[i],
+					       *b = &side_b->quantities[i];
+		struct hr_difference *d = &ret[i];
 
 		*d = (struct hr_difference){
 		    .a = a->mean,
@@ -75,8 +77,8 @@ static void compare_quantities(const struct hr_side_means *means, struct hr_comp
 
 static void compare_settings(const struct hr_compare_side *sides, struct hr_comparison *c)
 {
-	static const char *const names[HR_COMPARE_SETTINGS] = {"num_workers", "prefetch_factor",
-							       "batch_size", "ranks", "nodes"};
+	static const char *const names[HR_COMPARE_SETTINGS] = {
+	    "num_workers", "prefetch_factor", "persistent_workers", "batch_size", "ranks", "nodes"};
 
 	for (unsigned i = 0; i < HR_COMPARE_SETTINGS; i++)
 		c->settings[i] = (struct hr_compare_setting){
@@ -104,6 +106,8 @@ static int find_causes(const struct hr_compare_side *sides, const struct hr_side
 	hr_causes_find(&s);
 	if (c->n_causes > 0)
 		qsort(c->causes, c->n_causes, sizeof(*c->causes), by_seconds);
+	if (c->n_causes > 0 && fabs(c->unsure.seconds) <= fabs(c->causes[0].seconds))
+		c->unsure = (struct hr_compare_unsure){0};
 	return s.failed ? -ENOMEM : 0;
 }
 
@@ -144,7 +148,7 @@ static void set_work(const struct hr_compare_side *sides, const struct hr_compar
 
 int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_comparison *ret)
 {
-	struct hr_side_means means[HR_COMPARE_SIDES] = {0};
+	struct hr_side_means means[HR_COMPARE_SIDES] = {0}, measured = {0};
 	bool trains = hr_side_has(&sides[HR_COMPARE_A], "processes") &&
 		      hr_side_has(&sides[HR_COMPARE_B], "processes");
 	struct hr_compare_scale scale = trains ? scale_of(sides) : (struct hr_compare_scale){0};
@@ -153,6 +157,8 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 	*ret = (struct hr_comparison){.trains = trains};
 	for (int i = 0; i < HR_COMPARE_SIDES && r == 0; i++)
 		r = hr_side_means(&sides[i], &scale, trains, &means[i]);
+	if (r == 0)
+		r = hr_side_means(&sides[HR_COMPARE_B], NULL, trains, &measured);
 	if (r == 0)
 		r = hr_kinds_find(sides, &scale, &ret->kinds);
 	if (r == 0)
@@ -163,12 +169,14 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 			ret->epochs[i] = hr_side_per_process(&sides[i], "epochs");
 		}
 		set_work(sides, &scale, ret);
-		compare_quantities(means, ret);
+		compare_quantities(&means[HR_COMPARE_A], &means[HR_COMPARE_B], ret->quantities);
+		compare_quantities(&means[HR_COMPARE_A], &measured, ret->measured);
 		compare_settings(sides, ret);
 		r = find_causes(sides, means, &scale, ret);
 	}
 	for (int i = 0; i < HR_COMPARE_SIDES; i++)
 		hr_side_means_done(&means[i]);
+	hr_side_means_done(&measured);
 	if (r < 0)
 		hr_comparison_done(ret);
 	return r;

@@ -2,10 +2,12 @@
 /*
  * compare.h - what differs between two sides, each with one or more runs, and why
  *
- * Durations are means over the runs and over their training processes. If the sides made different
- * amounts of work, the training loops and files of B are scaled to that of A. Each second by
- * which the whole run differs belongs to one quantity of level 2 (quantities.def), and each of
- * these to one or more causes. A difference counts if it is larger than its noise (noise.h).
+ * Durations are means over the runs and over their training processes. If the sides did different
+ * amounts of work, B is also known as it would be with the work of A: its training loops and files
+ * are scaled. The difference in work is a cause of its own, and what is left has other causes.
+ * Each second by which the whole run differs belongs to one quantity of level 2 (quantities.def),
+ * and each of these to one or more causes. A difference counts if it is larger than its noise
+ * (noise.h).
  */
 #ifndef HEADRACE_COMPARE_COMPARE_H
 #define HEADRACE_COMPARE_COMPARE_H
@@ -39,7 +41,14 @@ struct hr_compare_cause {
 	char *evidence; /* the numbers that show it (malloc'ed), or NULL */
 };
 
-#define HR_COMPARE_SETTINGS 5u
+/* A change that is larger than all causes, and not larger than its noise. */
+struct hr_compare_unsure {
+	enum hr_quantity quantity;
+	double seconds; /* of the quantity, without what causes explain; 0: there is none */
+	double noise;
+};
+
+#define HR_COMPARE_SETTINGS 6u
 struct hr_compare_setting {
 	const char *name;
 	double a, b; /* -1: not known */
@@ -58,17 +67,19 @@ struct hr_compare_ranks {
 
 struct hr_comparison {
 	bool trains; /* all runs have a training loop; else only `wall` and the files are known */
-	struct hr_difference quantities[HR_QUANTITIES];
+	struct hr_difference quantities[HR_QUANTITIES]; /* B with the work of A */
+	struct hr_difference measured[HR_QUANTITIES];	/* B with its own work */
 	double steps[HR_COMPARE_SIDES];	 /* training steps of a process; 0: not recorded */
 	double epochs[HR_COMPARE_SIDES]; /* its epochs; 0: not recorded */
 	double work[HR_COMPARE_SIDES];	 /* training samples or steps of the job; 0: not known */
 	bool samples;			 /* `work` is samples */
-	bool scaled; /* the training loops and files of B are scaled to the work of A */
+	bool scaled;			 /* the work differs: `quantities` are not `measured` */
 	struct hr_compare_setting settings[HR_COMPARE_SETTINGS];
 	struct hr_kinds kinds;
 	struct hr_compare_ranks ranks;
 	struct hr_compare_cause *causes; /* largest first */
 	size_t n_causes, causes_room;
+	struct hr_compare_unsure unsure;
 };
 
 /* Compares two sides, whose texts must outlive the result. Returns 0 or -ENOMEM. */
@@ -76,6 +87,12 @@ int hr_compare(const struct hr_compare_side sides[HR_COMPARE_SIDES], struct hr_c
 void hr_comparison_done(struct hr_comparison *c);
 
 const char *hr_compare_cause_name(enum hr_compare_cause_id id);
+
+/* The unit of `work`, for people. */
+static inline const char *hr_compare_work_unit(const struct hr_comparison *c)
+{
+	return c->samples ? "samples" : "steps";
+}
 
 /* Returns the seconds of a rank in the training loop in which it did not wait for other ranks. */
 double hr_compare_rank_own(const struct hr_rank_means *m);

@@ -50,23 +50,31 @@ static struct hr_kind *kind_at(struct hr_kinds *kinds, const struct hr_measure *
 	return k;
 }
 
-static int add_row(struct hr_kinds *kinds, const struct hr_measure *m, int side, double scale)
+static void add_value(struct hr_kind_means *means, size_t offset, const struct hr_measure *m,
+		      double factor)
+{
+	*(double *)((char *)means + offset) += m->value * factor;
+	if (is_duration(m->measure) && m->mount != NULL && m->value > means->mount_s) {
+		means->mount = m->mount;
+		means->mount_s = m->value;
+	}
+}
+
+/* `part`: that of the run in the mean of its side. `scale`: see hr_compare_run_scale. */
+static int add_row(struct hr_kinds *kinds, const struct hr_measure *m, int side, double part,
+		   double scale)
 {
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
 		struct hr_kind *k;
-		struct hr_kind_means *means;
 
 		if (strcmp(columns[i].measure, m->measure) != 0)
 			continue;
 		k = kind_at(kinds, m);
 		if (k == NULL)
 			return -ENOMEM;
-		means = &k->side[side];
-		*(double *)((char *)means + columns[i].offset) += m->value * scale;
-		if (is_duration(m->measure) && m->mount != NULL && m->value > means->mount_s) {
-			means->mount = m->mount;
-			means->mount_s = m->value;
-		}
+		add_value(&k->side[side], columns[i].offset, m, part * scale);
+		if (side == HR_COMPARE_B)
+			add_value(&k->measured, columns[i].offset, m, part);
 	}
 	return 0;
 }
@@ -80,10 +88,10 @@ int hr_kinds_find(const struct hr_compare_side sides[HR_COMPARE_SIDES],
 	for (int s = 0; s < HR_COMPARE_SIDES; s++)
 		for (size_t i = 0; i < sides[s].n && r == 0; i++) {
 			const struct hr_compare_run *run = &sides[s].runs[i];
-			double scale = hr_compare_run_scale(run, to) / (double)sides[s].n;
+			double scale = hr_compare_run_scale(run, to);
 
 			for (size_t k = 0; k < run->n && r == 0; k++)
-				r = add_row(ret, &run->list[k], s, scale);
+				r = add_row(ret, &run->list[k], s, 1 / (double)sides[s].n, scale);
 		}
 	if (r < 0)
 		hr_kinds_done(ret);

@@ -31,7 +31,8 @@ struct hr_kind_means {
 
 struct hr_kind {
 	const char *name; /* folder and base name with * for numbers; NULL: all other files */
-	struct hr_kind_means side[HR_COMPARE_SIDES];
+	struct hr_kind_means side[HR_COMPARE_SIDES]; /* with the work of A */
+	struct hr_kind_means measured;		     /* side B with its own work */
 };
 
 struct hr_kinds {

@@ -134,13 +134,17 @@ struct run_quantities {
 	double pieces[HR_QUANTITIES][PIECES];
 };
 
+/* Starts of workers are not spread over the pieces: these do not show by how much runs differ. */
 static void add_row(struct run_quantities *q, const struct hr_measure *m, double factor)
 {
+	bool spread = m->piece >= 0 && m->piece < PIECES &&
+		      !hr_quantity_has(HR_QUANTITY_workers, m->phase, m->name);
+
 	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
 		if (!hr_quantity_has(i, m->phase, m->name))
 			continue;
 		q->seconds[i] += m->value * factor;
-		if (m->piece >= 0 && m->piece < PIECES)
+		if (spread)
 			q->pieces[i][m->piece] += m->value * factor;
 	}
 }
@@ -190,7 +194,7 @@ static void sum_quantities(const struct hr_compare_side *side, const struct run_
 				       (runs[k].seconds[i] - s->mean) / (n - 1);
 		s->freedom = n - 1;
 		if (side->n == 1 && strcmp(hr_quantity_rows[i].phases, "t") == 0 &&
-		    run_has(&side->runs[0], "steps")) {
+		    i != HR_QUANTITY_workers && run_has(&side->runs[0], "steps")) {
 			s->variance = variance_of_sum(runs[0].pieces[i]);
 			s->freedom = PIECES - 1;
 		}

@@ -67,8 +67,8 @@ bool hr_compare_shows(const struct hr_comparison *c, enum hr_quantity quantity);
 #define HR_COMPARE_LINE 256u
 /* The settings that differ; "": none. */
 void hr_compare_settings_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE]);
-/* The work of both sides; "": it is the same, or not known. */
-void hr_compare_work_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE]);
+/* The largest change, if it can be chance; "": there is none. */
+void hr_compare_unsure_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE]);
 
 /* "+12 %"; "-" if A is 0 */
 struct hr_human hr_compare_change(const struct hr_difference *d);

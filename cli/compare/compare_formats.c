@@ -33,7 +33,7 @@ static void put_ranks(struct hr_json *j, const struct hr_comparison *c)
 
 		hr_json_int(j, "rank", r->rank);
 		put_rank_side(j, "a_s", &r->side[HR_COMPARE_A]);
-		put_rank_side(j, "b_s", &r->side[HR_COMPARE_B]);
+		put_rank_side(j, "b_scaled_s", &r->side[HR_COMPARE_B]);
 	}
 }
 
@@ -54,7 +54,8 @@ static void put_kinds(struct hr_json *j, const struct hr_comparison *c)
 
 		hr_json_string(j, "files", k->name);
 		put_kind_side(j, "a", &k->side[HR_COMPARE_A]);
-		put_kind_side(j, "b", &k->side[HR_COMPARE_B]);
+		put_kind_side(j, "b", &k->measured);
+		put_kind_side(j, "b_scaled", &k->side[HR_COMPARE_B]);
 	}
 }
 
@@ -77,7 +78,7 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 	hr_json_string(&j, "work", c->samples ? "samples" : "steps");
 	hr_json_double(&j, "work_a", c->work[HR_COMPARE_A]);
 	hr_json_double(&j, "work_b", c->work[HR_COMPARE_B]);
-	hr_json_bool(&j, "scaled_to_work_of_a", c->scaled);
+	hr_json_bool(&j, "work_differs", c->scaled);
 	for (size_t i = 0; hr_json_row(&j, "causes", i, c->n_causes); i++) {
 		const struct hr_compare_cause *cause = &c->causes[i];
 
@@ -87,13 +88,20 @@ void hr_compare_json(const struct hr_compare_answer *a, FILE *to)
 		hr_json_string(&j, "what", cause->what);
 		hr_json_string(&j, "evidence", cause->evidence);
 	}
+	if (hr_json_object_if(&j, "not_sure", c->unsure.seconds != 0)) {
+		hr_json_string(&j, "quantity", hr_quantity_rows[c->unsure.quantity].id);
+		hr_json_double(&j, "seconds", c->unsure.seconds);
+		hr_json_double(&j, "noise_s", c->unsure.noise);
+		hr_json_end(&j);
+	}
 	for (size_t i = 0; hr_json_row(&j, "quantities", i, HR_QUANTITIES); i++) {
 		const struct hr_difference *d = &c->quantities[i];
 
 		hr_json_string(&j, "quantity", hr_quantity_rows[i].id);
 		hr_json_string(&j, "name", hr_quantity_rows[i].name);
 		hr_json_double(&j, "a_s", d->a);
-		hr_json_double(&j, "b_s", d->b);
+		hr_json_double(&j, "b_s", c->measured[i].b);
+		hr_json_double(&j, "b_scaled_s", d->b);
 		hr_json_double(&j, "noise_s", d->noise);
 		hr_json_bool(&j, "differs", d->differs);
 	}
@@ -151,10 +159,10 @@ void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 {
 	const struct hr_comparison *c = a->comparison;
 	char *verdict = hr_compare_verdict(a);
-	char settings[HR_COMPARE_LINE], work[HR_COMPARE_LINE];
+	char settings[HR_COMPARE_LINE], unsure[HR_COMPARE_LINE];
 
 	hr_compare_settings_text(c, settings);
-	hr_compare_work_text(c, work);
+	hr_compare_unsure_text(c, unsure);
 	fputs("**", to);
 	put_markdown(to, verdict != NULL ? verdict : "");
 	fputs("**\n\n", to);
@@ -162,7 +170,6 @@ void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 		for (size_t i = 0; i < a->runs[side].n; i++)
 			put_markdown_end(to, &a->runs[side].runs[i]);
 	put_markdown_line(to, "Settings", settings);
-	put_markdown_line(to, "Work", work);
 	for (size_t i = 0; i < a->n_gates; i++) {
 		fprintf(to, "- %s: ", a->gates[i].holds ? "**failed**" : "passed");
 		put_markdown(to, a->gates[i].text);
@@ -180,15 +187,23 @@ void hr_compare_markdown(const struct hr_compare_answer *a, FILE *to)
 		}
 		fputc('\n', to);
 	}
-	fputs("\n| | A | B | change | noise |\n|---|---:|---:|---:|---:|\n", to);
+	if (unsure[0] != '\0')
+		fputc('\n', to);
+	put_markdown_line(to, "Not sure", unsure);
+	fprintf(to, "\n| | A | B |%s change | noise |\n|---|---:|---:|%s---:|---:|\n",
+		c->scaled ? " B scaled |" : "", c->scaled ? "---:|" : "");
 	for (unsigned i = 0; i < HR_QUANTITIES; i++) {
 		const struct hr_difference *d = &c->quantities[i];
 		const char *mark = d->differs ? "**" : "";
 
-		if (hr_compare_shows(c, i))
-			fprintf(to, "| %s | %s | %s | %s%s%s | %s |\n", hr_quantity_rows[i].name,
-				hr_compare_seconds(d->a).s, hr_compare_seconds(d->b).s, mark,
-				hr_compare_change(d).s, mark, hr_compare_seconds(d->noise).s);
+		if (!hr_compare_shows(c, i))
+			continue;
+		fprintf(to, "| %s | %s | %s |", hr_quantity_rows[i].name,
+			hr_compare_seconds(d->a).s, hr_compare_seconds(c->measured[i].b).s);
+		if (c->scaled)
+			fprintf(to, " %s |", hr_compare_seconds(d->b).s);
+		fprintf(to, " %s%s%s | %s |\n", mark, hr_compare_change(d).s, mark,
+			hr_compare_seconds(d->noise).s);
 	}
 	free(verdict);
 }

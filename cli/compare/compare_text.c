@@ -45,6 +45,29 @@ static const char *runs_text(const struct hr_compare_answer *a, char *to, size_t
 	return to;
 }
 
+static double noise_percent(const struct hr_difference *d)
+{
+	return d->a > 0 ? 100 * d->noise / d->a : 0;
+}
+
+/* The verdict if the sides did different amounts of work. */
+static int verdict_of_work(const struct hr_comparison *c, const char *runs, char **ret)
+{
+	const struct hr_difference *own = &c->measured[HR_QUANTITY_loop],
+				   *same = &c->quantities[HR_QUANTITY_loop];
+
+	return asprintf(
+	    ret,
+	    "B did %.3g %% of the work of A: the training loop took %s instead of %s "
+	    "(%s); for the same work, %s (%s, %s; noise %.1f %%, %s)",
+	    100 * c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A], hr_compare_seconds(own->b).s,
+	    hr_compare_seconds(own->a).s, hr_compare_change(own).s,
+	    !same->differs	? "no difference"
+	    : same->b > same->a ? "B is slower"
+				: "B is faster",
+	    hr_compare_seconds(same->b).s, hr_compare_change(same).s, noise_percent(same), runs);
+}
+
 char *hr_compare_verdict(const struct hr_compare_answer *a)
 {
 	const struct hr_comparison *c = a->comparison;
@@ -53,29 +76,38 @@ char *hr_compare_verdict(const struct hr_compare_answer *a)
 	bool use_loop = loop->differs || (!wall->differs && loop->a > 0 && loop->b > 0);
 	const struct hr_difference *d = use_loop ? loop : wall;
 	const char *name = hr_quantity_rows[use_loop ? HR_QUANTITY_loop : HR_QUANTITY_wall].name;
-	char runs[48], *text;
-	double percent = d->a > 0 ? 100 * d->noise / d->a : 0;
+	char buffer[48], *text;
+	const char *runs = runs_text(a, buffer, sizeof(buffer));
 	int n;
 
-	if (d->differs)
+	if (c->scaled)
+		n = verdict_of_work(c, runs, &text);
+	else if (d->differs)
 		n = asprintf(&text, "B is %s: the %s took %s instead of %s (%s; noise %.1f %%, %s)",
 			     d->b > d->a ? "slower" : "faster", name, hr_compare_seconds(d->b).s,
-			     hr_compare_seconds(d->a).s, hr_compare_change(d).s, percent,
-			     runs_text(a, runs, sizeof(runs)));
+			     hr_compare_seconds(d->a).s, hr_compare_change(d).s, noise_percent(d),
+			     runs);
 	else
 		n = asprintf(
 		    &text,
 		    "no difference%s: the %s took %s in A and %s in B (%s; noise %.1f %%, %s)",
 		    c->n_causes > 0 ? " in total" : "", name, hr_compare_seconds(d->a).s,
-		    hr_compare_seconds(d->b).s, hr_compare_change(d).s, percent,
-		    runs_text(a, runs, sizeof(runs)));
+		    hr_compare_seconds(d->b).s, hr_compare_change(d).s, noise_percent(d), runs);
 	return n < 0 ? NULL : text;
 }
 
 /* ---- the page ---- */
 
+static void put_line(struct hr_sheet *p, const char *label, const char *text)
+{
+	if (text[0] != '\0')
+		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label, "%s", text);
+}
+
 static void put_causes(struct hr_sheet *p, const struct hr_comparison *c)
 {
+	char unsure[HR_COMPARE_LINE];
+
 	for (size_t i = 0; i < c->n_causes; i++) {
 		const struct hr_compare_cause *cause = &c->causes[i];
 		char label[64];
@@ -87,7 +119,9 @@ static void put_causes(struct hr_sheet *p, const struct hr_comparison *c)
 			hr_sheet_say(p, HR_STYLE_PLAIN, (unsigned)strlen(label), "", "%s",
 				     cause->evidence);
 	}
-	if (c->n_causes > 0)
+	hr_compare_unsure_text(c, unsure);
+	put_line(p, "not sure:", unsure);
+	if (c->n_causes > 0 || unsure[0] != '\0')
 		hr_sheet_end(p);
 }
 
@@ -101,18 +135,21 @@ static void put_quantity(struct hr_sheet *p, const struct hr_comparison *c, enum
 	const struct hr_difference *d = &c->quantities[q];
 	int indent = q == HR_QUANTITY_wall ? 0 : in_loop(q) && q != HR_QUANTITY_loop ? 4 : 2;
 	struct hr_human noise = hr_compare_seconds(d->noise);
+	char scaled[16] = "";
 
+	if (c->scaled)
+		snprintf(scaled, sizeof(scaled), " %10.12s", hr_compare_seconds(d->b).s);
 	hr_sheet_line(p, d->differs ? HR_STYLE_BOLD : HR_STYLE_PLAIN,
-		      "%*s%-*s %10s %10s %10s %9s  %s", indent, "", 32 - indent,
+		      "%*s%-*s %10s %10s%s %10s %9s  %s", indent, "", 32 - indent,
 		      hr_quantity_rows[q].name, hr_compare_seconds(d->a).s,
-		      hr_compare_seconds(d->b).s, hr_compare_change(d).s, noise.s,
-		      d->differs ? "differs" : "");
+		      hr_compare_seconds(c->measured[q].b).s, scaled, hr_compare_change(d).s,
+		      noise.s, d->differs ? "differs" : "");
 }
 
 static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
 {
-	hr_sheet_line(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s %9s", "", "A", "B", "change",
-		      "noise");
+	hr_sheet_line(p, HR_STYLE_PLAIN, "%-32s %10s %10s%s %10s %9s", "", "A", "B",
+		      c->scaled ? "   B scaled" : "", "change", "noise");
 	put_quantity(p, c, HR_QUANTITY_wall);
 	for (int loop = 1; loop >= 0; loop--)
 		for (unsigned i = 0; i < HR_QUANTITIES; i++)
@@ -125,15 +162,14 @@ static void put_quantities(struct hr_sheet *p, const struct hr_comparison *c)
 static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const char *label,
 		     const char *what, const double n[HR_COMPARE_SIDES])
 {
-	const struct hr_difference *loop = &c->quantities[HR_QUANTITY_loop];
-	double own = c->scaled ? c->work[HR_COMPARE_B] / c->work[HR_COMPARE_A] : 1;
+	const struct hr_difference *loop = &c->measured[HR_QUANTITY_loop];
 
 	if (c->trains && n[HR_COMPARE_A] > 0 && n[HR_COMPARE_B] > 0)
-		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label,
-			     "%s instead of %s (%.6g %s, %.6g in A)",
-			     hr_compare_seconds(loop->b * own / n[HR_COMPARE_B]).s,
-			     hr_compare_seconds(loop->a / n[HR_COMPARE_A]).s, n[HR_COMPARE_B], what,
-			     n[HR_COMPARE_A]);
+		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label, "%s instead of %s (%s %s, %s in A)",
+			     hr_compare_seconds(loop->b / n[HR_COMPARE_B]).s,
+			     hr_compare_seconds(loop->a / n[HR_COMPARE_A]).s,
+			     hr_text_count((uint64_t)(n[HR_COMPARE_B] + 0.5)).s, what,
+			     hr_text_count((uint64_t)(n[HR_COMPARE_A] + 0.5)).s);
 }
 
 void hr_compare_settings_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE])
@@ -151,21 +187,17 @@ void hr_compare_settings_text(const struct hr_comparison *c, char to[HR_COMPARE_
 	}
 }
 
-void hr_compare_work_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE])
+void hr_compare_unsure_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE])
 {
-	to[0] = '\0';
-	if (c->scaled)
-		snprintf(to, HR_COMPARE_LINE,
-			 "%.6g %s in B, %.6g in A: the training loops and files of B are scaled to "
-			 "the work of A",
-			 c->work[HR_COMPARE_B], c->samples ? "samples" : "steps",
-			 c->work[HR_COMPARE_A]);
-}
+	const struct hr_compare_unsure *u = &c->unsure;
 
-static void put_line(struct hr_sheet *p, const char *label, const char *text)
-{
-	if (text[0] != '\0')
-		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label, "%s", text);
+	to[0] = '\0';
+	if (u->seconds != 0)
+		snprintf(to, HR_COMPARE_LINE,
+			 "%s: %s%s, with a noise of %s; more runs of each side show whether this "
+			 "is chance",
+			 hr_quantity_rows[u->quantity].name, u->seconds > 0 ? "+" : "",
+			 hr_compare_seconds(u->seconds).s, hr_compare_seconds(u->noise).s);
 }
 
 static double rank_change(const struct hr_compare_rank *r)
@@ -209,7 +241,8 @@ static void put_ranks(struct hr_sheet *p, const struct hr_comparison *c)
 	qsort(sorted, c->ranks.n, sizeof(*sorted), by_rank_change);
 	hr_sheet_end(p);
 	hr_sheet_line(p, HR_STYLE_PLAIN, "%-32s %10s %10s %10s",
-		      "ranks, without waiting for others", "A", "B", "change");
+		      "ranks, without waiting for others", "A", c->scaled ? "B scaled" : "B",
+		      "change");
 	for (size_t i = 0; i < c->ranks.n && i < RANKS; i++)
 		put_rank(p, sorted[i]);
 	if (c->ranks.n > RANKS)
@@ -222,10 +255,8 @@ static int by_change(const void *a, const void *b)
 {
 	const struct hr_kind *x = *(const struct hr_kind *const *)a,
 			     *y = *(const struct hr_kind *const *)b;
-	double dx =
-	    fmax(hr_kind_seconds(&x->side[HR_COMPARE_A]), hr_kind_seconds(&x->side[HR_COMPARE_B]));
-	double dy =
-	    fmax(hr_kind_seconds(&y->side[HR_COMPARE_A]), hr_kind_seconds(&y->side[HR_COMPARE_B]));
+	double dx = fmax(hr_kind_seconds(&x->side[HR_COMPARE_A]), hr_kind_seconds(&x->measured));
+	double dy = fmax(hr_kind_seconds(&y->side[HR_COMPARE_A]), hr_kind_seconds(&y->measured));
 
 	return (dx < dy) - (dx > dy);
 }
@@ -235,7 +266,7 @@ static void put_kind(struct hr_sheet *p, const struct hr_kind *k)
 	static const char *const names[HR_COMPARE_SIDES] = {"A", "B"};
 
 	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
-		const struct hr_kind_means *m = &k->side[i];
+		const struct hr_kind_means *m = i == HR_COMPARE_B ? &k->measured : &k->side[i];
 
 		hr_sheet_line(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
 			      i > 0 ? "" : hr_kind_shown(k), names[i],
@@ -306,8 +337,6 @@ void hr_compare_text(const struct hr_compare_answer *a, FILE *to)
 	put_each(&page, c, "per epoch:", "epochs", c->epochs);
 	hr_compare_settings_text(c, line);
 	put_line(&page, "settings:", line);
-	hr_compare_work_text(c, line);
-	put_line(&page, "work:", line);
 	hr_sheet_end(&page);
 	put_causes(&page, c);
 	put_quantities(&page, c);

@@ -39,6 +39,7 @@ cached AS MATERIALIZED (
     GROUP BY cluster, job, attempt, mount, name),
 loaders AS (
     SELECT cluster, job, attempt, unnest([{name: 'num_workers', value: json_extract(args, '$.workers')}, {name: 'prefetch_factor', value: json_extract(args, '$.prefetch')},
+                                          {name: 'persistent_workers', value: CASE WHEN json_extract(args, '$.workers')::INT > 0 THEN to_json((json_extract(args, '$.persistent') IS NOT NULL)::INT) END},
                                           {name: 'batch_size', value: json_extract(args, '$.batch_size')}], recursive := true)
     FROM (SELECT cluster, job, attempt, args FROM regions WHERE kind IN ('input_wait', 'range') AND hr_of_loader(args))),
 -- Without workers, the waits of the training thread contain the fetches. A loader's wait within another wait is a range.

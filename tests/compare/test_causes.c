@@ -383,7 +383,77 @@ static void first_checkpoints(void **state)
 	assert_first(HR_WHY_checkpoint_count, 2);
 }
 
-/* Half as many steps in B: its training loop counts twice. */
+/* A persistent worker has no further starts. */
+static void persistent_workers(void **state)
+{
+	struct hr_comparison c;
+
+	setting(&a, "persistent_workers", 0);
+	setting(&b, "persistent_workers", 1);
+	made_side_part(&a, 0, "train", "wait_worker_start", 5);
+	c = compare();
+	assert_int_equal(c.n_causes, 1);
+	assert_int_equal(c.causes[0].id, HR_WHY_worker_life);
+	assert_non_null(strstr(c.causes[0].what, "persistent_workers=True in B"));
+	hr_comparison_done(&c);
+}
+
+/* One run each, whose workers start once: the start is in one of ten pieces, and is no chance. */
+static void one_start_of_workers(void **state)
+{
+	struct made_side *both[] = {&a, &b};
+	struct hr_compare_side sides[HR_COMPARE_SIDES];
+	struct hr_comparison c;
+
+	for (int i = 0; i < HR_COMPARE_SIDES; i++) {
+		made_side_add(both[i], (struct hr_measure){.measure = "part_s",
+							   .rank = 0,
+							   .phase = "train",
+							   .name = "wait_worker_start",
+							   .piece = 0,
+							   .value = i == HR_COMPARE_A ? 13 : 1});
+		sides[i] = made_side(both[i]);
+		sides[i].n = 1;
+	}
+	assert_int_equal(hr_compare(sides, &c), 0);
+	assert_true(c.quantities[HR_QUANTITY_workers].differs);
+	assert_true(c.quantities[HR_QUANTITY_loop].differs);
+	assert_int_equal(c.causes[0].id, HR_WHY_worker_life);
+	hr_comparison_done(&c);
+}
+
+/* One run each, whose batches wait in one of ten pieces: it can be chance, and is not concealed. */
+static void unsure(void **state)
+{
+	struct hr_compare_side sides[HR_COMPARE_SIDES];
+	struct hr_comparison c;
+
+	made_side_add(&b, (struct hr_measure){.measure = "part_s",
+					      .rank = 0,
+					      .phase = "train",
+					      .name = "wait_lock",
+					      .piece = 4,
+					      .value = 6});
+	sides[HR_COMPARE_A] = made_side(&a);
+	sides[HR_COMPARE_B] = made_side(&b);
+	sides[HR_COMPARE_A].n = sides[HR_COMPARE_B].n = 1;
+	assert_int_equal(hr_compare(sides, &c), 0);
+	assert_int_equal(c.n_causes, 0);
+	assert_int_equal(c.unsure.quantity, HR_QUANTITY_lock);
+	assert_float_equal(c.unsure.seconds, 6, 0.1);
+	assert_true(c.unsure.noise > c.unsure.seconds);
+	hr_comparison_done(&c);
+	/* a larger cause that is sure */
+	made_side_part(&b, 0, "start", "imports", 20);
+	sides[HR_COMPARE_B] = made_side(&b);
+	sides[HR_COMPARE_B].n = 1;
+	assert_int_equal(hr_compare(sides, &c), 0);
+	assert_int_equal(c.causes[0].id, HR_WHY_start);
+	assert_true(c.unsure.seconds == 0);
+	hr_comparison_done(&c);
+}
+
+/* Half as many steps in B, which takes as long: each step takes twice as long. */
 static void other_number_of_steps(void **state)
 {
 	struct hr_comparison c;
@@ -393,8 +463,45 @@ static void other_number_of_steps(void **state)
 	c = compare();
 	assert_true(c.scaled);
 	assert_float_equal(c.quantities[HR_QUANTITY_loop].b, 16, 1e-9);
+	assert_float_equal(c.measured[HR_QUANTITY_loop].b, 8, 1e-9);
 	assert_float_equal(c.quantities[HR_QUANTITY_start].b, 2, 1e-9);
-	assert_int_equal(c.causes[0].id, HR_WHY_compute);
+	assert_int_equal(c.n_causes, 2);
+	for (int i = 0; i < 2; i++) {
+		bool work = c.causes[i].id == HR_WHY_work;
+
+		assert_int_equal(c.causes[i].id, work ? HR_WHY_work : HR_WHY_compute);
+		assert_float_equal(c.causes[i].seconds, work ? -8 : 8, 1e-9);
+	}
+	hr_comparison_done(&c);
+}
+
+/* Each sample came twice in A, and the epochs are the same: B does half of the work, and no less. */
+static void half_of_the_samples(void **state)
+{
+	struct hr_comparison c;
+
+	a = (struct made_side){0};
+	made_side_add(&a, (struct hr_measure){.measure = "processes", .piece = -1, .value = 1});
+	made_side_add(&a, (struct hr_measure){.measure = "steps", .piece = -1, .value = 200});
+	made_side_part(&a, 0, "start", "imports", 2);
+	made_side_part(&a, 0, "train", "compute", 16);
+	made_side_add(&a, (struct hr_measure){.measure = "epochs", .piece = -1, .value = 2});
+	made_side_add(&b, (struct hr_measure){.measure = "epochs", .piece = -1, .value = 2});
+	setting(&a, "batch_size", 8);
+	setting(&b, "batch_size", 8);
+	made_side_reads(&a, "img", 200, 2000, 64 * KIB, 0.006);
+	made_side_reads(&b, "img", 100, 1000, 64 * KIB, 0.006);
+	c = compare();
+	assert_false(c.quantities[HR_QUANTITY_loop].differs);
+	assert_true(c.measured[HR_QUANTITY_loop].differs);
+	assert_int_equal(c.n_causes, 1);
+	assert_int_equal(c.causes[0].id, HR_WHY_work);
+	assert_float_equal(c.causes[0].seconds, -8, 1e-9);
+	assert_string_equal(c.causes[0].what, "B did less work: 800 samples instead of 1,600");
+	assert_string_equal(c.causes[0].evidence,
+			    "the same number of epochs (2), each with 0.50x the samples");
+	assert_float_equal(c.kinds.list[0].side[HR_COMPARE_B].reads, 2000, 1e-6);
+	assert_float_equal(c.kinds.list[0].measured.reads, 1000, 1e-6);
 	hr_comparison_done(&c);
 }
 
@@ -499,7 +606,11 @@ int main(void)
 	    CAUSE_TEST(more_checkpoints),
 	    CAUSE_TEST(slower_checkpoints),
 	    CAUSE_TEST(first_checkpoints),
+	    CAUSE_TEST(persistent_workers),
+	    CAUSE_TEST(one_start_of_workers),
+	    CAUSE_TEST(unsure),
 	    CAUSE_TEST(other_number_of_steps),
+	    CAUSE_TEST(half_of_the_samples),
 	    CAUSE_TEST(other_batch_size),
 	    CAUSE_TEST(no_training),
 	    CAUSE_TEST(training_on_one_side),
