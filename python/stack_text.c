@@ -43,6 +43,23 @@ void stack_text_plain(char *text)
 			*text = '?';
 }
 
+static bool is_foreign(const char *path)
+{
+	return strncmp(path, "<frozen", strlen("<frozen")) == 0 ||
+	       path_is_foreign(path, project.foreign);
+}
+
+bool stack_text_place(const char *path, int line, const char *function, bool foreign, char *room,
+		      size_t size)
+{
+	if (!foreign && is_foreign(path))
+		return false;
+	if ((size_t)snprintf(room, size, "%s:%d %s", short_path(path), line, function) >= size)
+		return false;
+	stack_text_plain(room);
+	return true;
+}
+
 static void stack_add(struct stack_text *text, const char *frame)
 {
 	size_t n = strlen(text->stack);
@@ -57,11 +74,6 @@ static bool is_caller(const char *path)
 		if (strcmp(path, *caller) == 0)
 			return true;
 	return false;
-}
-
-static bool is_frozen(const char *path)
-{
-	return strncmp(path, "<frozen", strlen("<frozen")) == 0;
 }
 
 /* ---- the text of a place --------------------------------------------------------------------- */
@@ -87,7 +99,6 @@ void stack_text_forget(void)
 static bool read_text(const struct unlocked_place *place, struct place_text *ret)
 {
 	char path[PATH_MAX], function[128];
-	int n;
 
 	if (!unlocked_file(place, path, sizeof(path)))
 		return false;
@@ -95,13 +106,11 @@ static bool read_text(const struct unlocked_place *place, struct place_text *ret
 		stpcpy(function, "?");
 	ret->place = *place;
 	ret->is_caller = is_caller(path);
-	ret->is_foreign = is_frozen(path) || path_is_foreign(path, project.foreign);
+	ret->is_foreign = is_foreign(path);
 	ret->is_loader = strstr(path, "/torch/utils/data/") != NULL;
 	ret->is_model = strstr(path, "/torch/nn/modules/module.py") != NULL;
-	n = snprintf(ret->text, sizeof(ret->text), "%s:%d %s", short_path(path),
-		     unlocked_line(place), function);
-	stack_text_plain(ret->text);
-	if ((size_t)n >= sizeof(ret->text))
+	if (!stack_text_place(path, unlocked_line(place), function, true, ret->text,
+			      sizeof(ret->text)))
 		ret->text[0] = '\0';
 	return true;
 }

@@ -11,6 +11,7 @@
 #define HEADRACE_PYTHON_STACK_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "python/stable_abi.h"
 
@@ -26,6 +27,13 @@ struct stack_text {
  * folders with foreign code (NULL-terminated). Nothing is copied: all texts must stay.
  */
 void stack_text_set(const char *folder, const char *const *callers, const char *const *foreign);
+
+/*
+ * Writes the text of a place, which needs no escapes in JSON. Returns false if it does not fit, or
+ * if its file is foreign and `foreign` is false. Call stack_text_set() before.
+ */
+bool stack_text_place(const char *path, int line, const char *function, bool foreign, char *room,
+		      size_t size);
 
 /* Replaces the bytes that JSON would escape. */
 void stack_text_plain(char *text);

@@ -411,6 +411,20 @@ static PyObject *stacks_stop(PyObject *self, PyObject *arg)
 	return python_none();
 }
 
+/* stacks_place(path, line, function, foreign): the text of the place, or None. */
+static PyObject *stacks_place(PyObject *self, PyObject *args)
+{
+	const char *path, *function;
+	char room[160];
+	int line, foreign;
+
+	if (!PyArg_ParseTuple(args, "sisi", &path, &line, &function, &foreign))
+		return NULL;
+	if (!on || !stack_text_place(path, line, function, foreign, room, sizeof(room)))
+		return python_none();
+	return PyUnicode_FromString(room);
+}
+
 int stacks_init(PyObject *module, const struct headrace_api *functions)
 {
 	static struct python_method methods[] = {
@@ -418,6 +432,7 @@ int stacks_init(PyObject *module, const struct headrace_api *functions)
 	    {"stacks_pause", stacks_pause, METH_VARARGS, NULL},
 	    {"stacks_worker", stacks_worker, METH_VARARGS, NULL},
 	    {"stacks_stop", stacks_stop, METH_VARARGS, NULL},
+	    {"stacks_place", stacks_place, METH_VARARGS, NULL},
 	    {NULL, NULL, 0, NULL},
 	};
 

@@ -102,10 +102,10 @@ struct hr_summary_loss {
 
 /* The largest loss of a training job, from the table `findings`. */
 struct hr_summary_finding {
-	bool killed;   /* a signal ended the training process or a worker */
+	bool failed;   /* the training: it has no loss of time */
 	char *meaning; /* NULL: there is no training loop, or too many events to read */
 	char *whose, *object, *place, *evidence, *action, *gain_note;
-	uint64_t lost_ns, wall_ns; /* lost_ns 0: no change is worthwhile, or `killed` */
+	uint64_t lost_ns, wall_ns; /* lost_ns 0: no change is worthwhile, or `failed` */
 	uint64_t gain_low_ns, gain_high_ns;
 };
 

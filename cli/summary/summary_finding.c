@@ -44,7 +44,7 @@ static int take(struct hr_summary_finding *to, const struct hr_finding *f)
 
 	if (f == NULL)
 		return 0;
-	*to = (struct hr_summary_finding){.killed = f->cause == HR_FOUND_KILLED,
+	*to = (struct hr_summary_finding){.failed = f->cause == HR_FOUND_FAILED,
 					  .meaning = copy(f->meaning, &error),
 					  .object = copy(f->object, &error),
 					  .whose = copy(f->whose, &error),
@@ -212,20 +212,18 @@ void hr_summary_finding_print(const struct hr_summary *s, struct hr_sheet *sheet
 
 	if (f->meaning == NULL)
 		return;
-	if (f->lost_ns == 0) {
-		hr__summary_say(sheet, HR_STYLE_PLAIN, f->killed ? "  failed" : "  loss", "%s: %s",
-				f->meaning, f->evidence);
-		if (!f->killed)
-			return;
-		hr__summary_say(sheet, HR_STYLE_PLAIN, "  do", "%s", f->action);
-		hr_sheet_end(sheet);
+	if (f->failed) {
+		hr__summary_say(sheet, HR_STYLE_BOLD, "  failed", "%s", f->meaning);
+	} else if (f->lost_ns == 0) {
+		hr__summary_say(sheet, HR_STYLE_PLAIN, "  loss", "%s: %s", f->meaning, f->evidence);
 		return;
+	} else {
+		hr__summary_say(
+		    sheet, HR_STYLE_BOLD, "  loss", "%.0f %% of %s (%s of %s): %s",
+		    100.0 * (double)f->lost_ns / (double)f->wall_ns,
+		    s->ranks > 1 ? "the time of a rank on average" : "the training process's time",
+		    hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
 	}
-	hr__summary_say(sheet, HR_STYLE_BOLD, "  loss", "%.0f %% of %s (%s of %s): %s",
-			100.0 * (double)f->lost_ns / (double)f->wall_ns,
-			s->ranks > 1 ? "the time of a rank on average"
-				     : "the training process's time",
-			hr_text_duration(f->lost_ns).s, hr_text_duration(f->wall_ns).s, f->meaning);
 	if (f->place != NULL)
 		print_place(f, sheet);
 	if (f->evidence != NULL)

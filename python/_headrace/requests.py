@@ -10,6 +10,7 @@ from _thread import get_ident
 from functools import partial
 
 from . import api, stacks, steps
+from .failures import failed
 from .wrap import like
 
 # multiprocessing passes its configuration to workers, with every start method. This key has the number of the loader.
@@ -92,6 +93,8 @@ def marked_next(real, wait, lost=lambda iterator: None):
                 else:
                     end_wait(args + b',"end":true')
                 steps.failed(one)
+                if one.fetches:
+                    failed(error)
                 # The iterator has ended, so freed() is not needed. freed() would lose an exception of a signal handler.
                 if isinstance(error, StopIteration):
                     one.ref = None
@@ -149,5 +152,8 @@ def fetched(name, args, make):
             return make()
         finally:
             api.end_spent(args, before)
+    except BaseException as error:
+        failed(error)
+        raise
     finally:
         making.discard(get_ident())

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A training that failed because a signal killed it, or a worker of it. */
+/*
+ * A training that failed because a signal killed it or a worker, or because of an exception while a
+ * batch was made.
+ */
 #include "query/diagnosis/findings_internal.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +96,24 @@ static void add_victims(const struct hr_training_job *j, size_t life, struct vic
 	}
 }
 
-void hr__find_killed(struct hr_training_job *j)
+/* Sets the rank and the worker of a finding about this process. */
+static void set_process(struct hr_training_job *j, struct hr_finding *f, const struct hr_process *p,
+			size_t life)
+{
+	if (j->d->lives.list[life].rank >= 0)
+		hr__finding_rank(j, f, life);
+	if (p->msg->loader_worker_plus1 > 0)
+		f->worker = p->msg->loader_worker_plus1 - 1;
+}
+
+static const char *who_text(struct hr_training_job *j, const struct hr_process *p, bool is_worker)
+{
+	return hr__finding_text(j, "%s process %d", is_worker ? "worker" : "the training",
+				p->msg->pid);
+}
+
+/* Returns whether there are victims, after it has made their finding. */
+static bool find_killed(struct hr_training_job *j)
 {
 	struct victims v = {0};
 	const struct deadly *by;
@@ -103,17 +124,13 @@ void hr__find_killed(struct hr_training_job *j)
 	for (size_t i = j->first; i < j->end; i++)
 		if (hr__job_has(j, i))
 			add_victims(j, i, &v);
-	f = v.n > 0 ? hr__finding_new(j, HR_FOUND_KILLED, 0) : NULL;
+	f = v.n > 0 ? hr__finding_new(j, HR_FOUND_FAILED, 0) : NULL;
 	if (f == NULL)
-		return;
+		return v.n > 0;
 	by = killer_of(v.first);
 	is_worker = v.first != v.trainer;
-	if (v.trainer->rank >= 0)
-		hr__finding_rank(j, f, v.life);
-	if (is_worker && v.first->msg->loader_worker_plus1 > 0)
-		f->worker = v.first->msg->loader_worker_plus1 - 1;
-	who = hr__finding_text(j, "%s process %d", is_worker ? "worker" : "the training",
-			       v.first->msg->pid);
+	set_process(j, f, v.first, v.life);
+	who = who_text(j, v.first, is_worker);
 	f->meaning =
 	    v.n == 1 ? hr__finding_text(j, "%s was killed by %s", who, by->name)
 		     : hr__finding_text(j, "%zu processes were killed by signals: first %s, by %s",
@@ -126,4 +143,86 @@ void hr__find_killed(struct hr_training_job *j)
 		    hr__finding_text(j, "%s; the training process ended with exit status %ld",
 				     f->evidence, strtol(v.trainer->msg->exit, NULL, 10));
 	f->action = is_worker || by->of_training == NULL ? by->of_worker : by->of_training;
+	return true;
+}
+
+/* ---- exceptions ---- */
+
+static const struct hr_process *process_of(const struct hr_training_job *j, size_t life,
+					   uint64_t proc)
+{
+	return hr_stream_process(j->d->q->streams[j->d->lives.list[life].stream].s, proc);
+}
+
+/* Whether the process ended by itself, and not well. */
+static bool has_failed(const struct hr_process *p)
+{
+	return isdigit((unsigned char)p->msg->exit[0]) && strcmp(p->msg->exit, "0") != 0;
+}
+
+/* The first exception in a training process that failed later, or in a worker of it. */
+struct raised {
+	const struct hr_exception *first;
+	size_t life, processes;
+	bool is_worker;
+};
+
+static void add_raised(struct raised *to, const struct hr_exception *e, size_t life, bool is_worker)
+{
+	if (e->at == 0)
+		return;
+	if (to->processes++ == 0 || e->at < to->first->at) {
+		to->first = e;
+		to->life = life;
+		to->is_worker = is_worker;
+	}
+}
+
+static void add_raised_of(const struct hr_training_job *j, size_t life, struct raised *to)
+{
+	const struct hr_train_lives *all = &j->d->lives;
+	const struct hr_train_life *l = &all->list[life];
+
+	if (!has_failed(process_of(j, life, l->proc)))
+		return;
+	add_raised(to, &l->raised, life, false);
+	for (size_t i = 0; i < all->n_workers; i++)
+		if (all->workers[i].stream == l->stream && all->workers[i].parent == l->proc)
+			add_raised(to, &all->workers[i].raised, life, true);
+}
+
+static void find_raised(struct hr_training_job *j)
+{
+	const struct hr_process *trainer, *process;
+	struct raised r = {0};
+	struct hr_finding *f;
+
+	for (size_t i = j->first; i < j->end; i++)
+		if (hr__job_has(j, i))
+			add_raised_of(j, i, &r);
+	f = r.processes > 0 ? hr__finding_new(j, HR_FOUND_FAILED, 0) : NULL;
+	if (f == NULL)
+		return;
+	trainer = process_of(j, r.life, j->d->lives.list[r.life].proc);
+	process = process_of(j, r.life, r.first->proc);
+	set_process(j, f, process, r.life);
+	f->meaning = hr__finding_text(j, "%s raised %s while it made a batch",
+				      who_text(j, process, r.is_worker),
+				      r.first->type[0] != '\0' ? r.first->type : "an exception");
+	f->line = r.first->line;
+	f->evidence = hr__finding_text(
+	    j, "%s before the training process ended with exit status %ld",
+	    hr__seconds(fmax(0, (double)(j->d->lives.list[r.life].to - r.first->at) / 1e9)).s,
+	    strtol(trainer->msg->exit, NULL, 10));
+	if (r.processes > 1)
+		f->evidence = hr__finding_text(j, "%s; it is the first of %zu processes that did",
+					       f->evidence, r.processes);
+	f->action = "read the message of the exception in the program's output, and correct this "
+		    "line or the sample that it cannot use";
+}
+
+void hr__find_failed(struct hr_training_job *j)
+{
+	if (!find_killed(j))
+		find_raised(j);
 }

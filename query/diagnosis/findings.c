@@ -6,7 +6,7 @@
 /* A training that makes no step, or was killed, has no more urgent problem. */
 static bool is_urgent(const struct hr_finding *f)
 {
-	return f->cause == HR_FOUND_HANG || f->cause == HR_FOUND_KILLED;
+	return f->cause == HR_FOUND_HANG || f->cause == HR_FOUND_FAILED;
 }
 
 static int by_loss(const void *a, const void *b)
@@ -96,7 +96,7 @@ static int find(struct hr_training_job *j)
 	hr__job_files(j, &files);
 	hr__find_hang(j);
 	if (j->to->n == first)
-		hr__find_killed(j);
+		hr__find_failed(j);
 	hr__find_waits(j, &files);
 	hr__find_others(j, &files);
 	hr__find_copies(j, &files);

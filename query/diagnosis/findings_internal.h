@@ -310,8 +310,8 @@ void hr__job_passes(const struct hr_training_job *j, struct hr_passes *ret);
 
 /* find_hang.c: finds why the training makes no step now, or made none until a signal ended it. */
 void hr__find_hang(struct hr_training_job *j);
-/* find_killed.c: finds the training process, or the worker, that a signal killed first. */
-void hr__find_killed(struct hr_training_job *j);
+/* find_failed.c: finds the signal or the exception for which the training failed. */
+void hr__find_failed(struct hr_training_job *j);
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
 /* find_reads.c: finds workers of which each reads all data. */

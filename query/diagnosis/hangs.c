@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What processes had done for much longer than usual: marks `hang` (proto/args.def). */
+/*
+ * What processes had done for much longer than usual, and exceptions: marks `hang` and `exception`
+ * (proto/args.def).
+ */
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
@@ -119,6 +122,42 @@ int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint
 		       to->others != NULL
 		   ? 0
 		   : -ENOMEM;
+}
+
+/* Returns the exception of this process; NULL: there is none. */
+static struct hr_exception *exception_at(const struct hr_life_reader *r, uint64_t proc)
+{
+	for (size_t i = 0; i < r->n_exceptions; i++)
+		if (r->exceptions[i].proc == proc)
+			return &r->exceptions[i];
+	return NULL;
+}
+
+int hr__exception_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+		      int64_t at)
+{
+	struct hr_json_part object = {.p = (const char *)args->data, .n = args->len};
+	struct hr_exception *e = exception_at(r, proc);
+
+	if (e != NULL && e->at <= at)
+		return 0;
+	if (e == NULL) {
+		if (!hr_array_reserve(r->exceptions, r->n_exceptions, r->exceptions_room))
+			return -ENOMEM;
+		e = &r->exceptions[r->n_exceptions++];
+	}
+	*e = (struct hr_exception){.proc = proc,
+				   .at = at,
+				   .type = text_of(r, &object, HR_ARGS_TYPE),
+				   .line = text_of(r, &object, HR_ARGS_LINE)};
+	return e->type != NULL && e->line != NULL ? 0 : -ENOMEM;
+}
+
+struct hr_exception hr__exception_of(const struct hr_life_reader *r, uint64_t proc)
+{
+	const struct hr_exception *e = exception_at(r, proc);
+
+	return e != NULL ? *e : (struct hr_exception){0};
 }
 
 struct hr_hang hr__hang_now(const struct hr_life_reader *r, const struct hr_mark *marks, size_t n,

@@ -36,12 +36,14 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 
 	if (!hr_array_reserve(l->workers, l->n_workers, l->workers_room))
 		return -ENOMEM;
-	l->workers[l->n_workers++] = (struct hr_worker){.stream = r->stream,
-							.proc = marks[0].proc,
-							.parent = p->msg->parent_proc,
-							.first = (uint32_t)l->n_fetches,
-							.rank = p->rank,
-							.number = -1};
+	l->workers[l->n_workers++] =
+	    (struct hr_worker){.stream = r->stream,
+			       .proc = marks[0].proc,
+			       .parent = p->msg->parent_proc,
+			       .first = (uint32_t)l->n_fetches,
+			       .rank = p->rank,
+			       .number = -1,
+			       .raised = hr__exception_of(r, marks[0].proc)};
 	for (size_t i = 0; i < n; i++) {
 		struct hr_worker *w = &l->workers[l->n_workers - 1];
 
@@ -239,7 +241,8 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .rank = p->rank,
 					  .from = from > r->span.from ? from : r->span.from,
 					  .to = to < r->span.until ? to : r->span.until,
-					  .hang = hang};
+					  .hang = hang,
+					  .raised = hr__exception_of(r, marks[0].proc)};
 	add_use(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
@@ -284,6 +287,7 @@ void hr__life_reader_done(struct hr_life_reader *r)
 	free(r->line_texts);
 	free(r->points);
 	free(r->hangs);
+	free(r->exceptions);
 	hr_map64_done(&r->line_numbers);
 }
 

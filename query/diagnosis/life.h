@@ -119,6 +119,13 @@ struct hr_hang {
 	const char *line, *stack, *call, *target, *others;
 };
 
+/* The first exception of a process that ended the making of a batch (a mark `exception`). */
+struct hr_exception {
+	uint64_t proc;
+	int64_t at;		 /* 0: none */
+	const char *type, *line; /* in the query's pool; "": unknown */
+};
+
 struct hr_worker {
 	uint32_t stream, tid;
 	uint64_t proc, parent;
@@ -127,6 +134,7 @@ struct hr_worker {
 	int64_t number;	   /* torch's number of the worker, within its loader; -1: unknown */
 	uint64_t loader;
 	struct hr_hang hang; /* of the fetch that it has not ended */
+	struct hr_exception raised;
 };
 
 /* A wait of a training loop for a batch. */
@@ -185,7 +193,8 @@ struct hr_train_life {
 	size_t n_loops, loops_room;
 	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
-	struct hr_hang hang;	/* of what the training thread has not ended */
+	struct hr_hang hang; /* of what the training thread has not ended */
+	struct hr_exception raised;
 	uint64_t model_samples; /* number of samples in the model, in loops */
 	struct hr_own_line *own_lines;
 	size_t n_own_lines, own_lines_room;

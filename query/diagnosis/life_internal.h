@@ -45,6 +45,7 @@ struct hr_mark {
 #define HR_MARK_BUSY	   (UINT32_MAX - 3)
 #define HR_MARK_SAMPLES	   (UINT32_MAX - 4)
 #define HR_MARK_HANG	   (UINT32_MAX - 5)
+#define HR_MARK_EXCEPTION  (UINT32_MAX - 6)
 
 /* Indexes in the lists steps, epochs and edges for the next block in the order of time. */
 struct hr_life_place {
@@ -98,6 +99,8 @@ struct hr_life_reader {
 	size_t n_points, points_room;
 	struct hr_hang *hangs; /* the last one of each process */
 	size_t n_hangs, hangs_room;
+	struct hr_exception *exceptions; /* the first one of each process */
+	size_t n_exceptions, exceptions_room;
 };
 
 static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
@@ -131,6 +134,11 @@ int hr__own_lines_add(struct hr_life_reader *r);
 /* hangs.c: keeps the mark `hang` of a process and time, if it is its last one. -ENOMEM. */
 int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
 		 int64_t at);
+/* hangs.c: keeps the mark `exception` of a process and time, if it is its first one. -ENOMEM. */
+int hr__exception_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+		      int64_t at);
+/* hangs.c: returns the exception of a process. at 0: none. */
+struct hr_exception hr__exception_of(const struct hr_life_reader *r, uint64_t proc);
 /*
  * hangs.c: returns the hang of the process of these marks, if no region of `tid` (0: of any thread)
  * has ended since then. at 0: none.

@@ -64,7 +64,7 @@ class Oom(harness.Case):
         traced = harness.Traced(self.folder, store)
         self.assertEqual([row["exit"] for row in traced.sql("SELECT exit FROM processes WHERE worker IS NOT NULL")], ["SIGKILL (oom)"])
         first = traced.sql("SELECT * FROM findings WHERE number = 1")[0]
-        self.assertEqual((first["cause"], first["worker"]), ("killed", 0), first)
+        self.assertEqual((first["cause"], first["worker"]), ("failed", 0), first)
         self.assertRegex(first["meaning"], r"^worker process \d+ was killed by SIGKILL \(oom\)$")
         self.assertIn("request more memory", first["action"])
 

@@ -149,6 +149,11 @@ for batch in good:
     train(batch)
 """)
             self.assertEqual(out.split(), ["KeyError", "KeyError", "mine"])
+            marks = [call["args"] for call in told.calls if call["call"] == "mark" and call["name"] == "exception"]
+            self.assertEqual([sorted(mark) for mark in marks], [["line", "type"]] * 2)  # not the message
+            for mark in marks:
+                self.assertEqual(mark["type"], "KeyError")
+                self.assertRegex(mark["line"], r"^[^/ ]+\.py:\d+ __getitem__$")
             self.assertEqual(self.waits(told, 0), [0, 1, "end", 0, 1, "end"])
             self.assertEqual(self.waits(told, 1), [0, 1, 0, 1, 2, 3, "end"])
             self.assertEqual(told.numbers("epoch"), [0, None, 1, None, 2, None, 3, None])

@@ -244,7 +244,7 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 	return at;
 }
 
-static void hang_mark(uint64_t proc, uint64_t at, const char *args)
+static void add_mark(uint64_t proc, uint64_t at, const char *name, const char *args)
 {
 	build_region(stream,
 		     (struct hr_region){.proc = proc,
@@ -253,7 +253,7 @@ static void hang_mark(uint64_t proc, uint64_t at, const char *args)
 					.start_ns = FIX_BOOT_NS + at,
 					.step = HR_REGION_UNKNOWN,
 					.epoch = HR_REGION_UNKNOWN},
-		     (struct build_texts){.domain = "headrace", .args = args, .name = "hang"});
+		     (struct build_texts){.domain = "headrace", .args = args, .name = name});
 }
 
 /* Returns the end of the hang that begins at `at`. */
@@ -262,13 +262,13 @@ static uint64_t make_hang(uint64_t at)
 	uint64_t end = at + 5000 * MS;
 
 	if (plan.worker_hang != NULL) {
-		hang_mark(WORKER, at + 4000 * MS, plan.worker_hang);
+		add_mark(WORKER, at + 4000 * MS, "hang", plan.worker_hang);
 		region(WORKER, HR_REGION_FETCH, at, end, NULL);
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, end, NULL);
 	}
 	if (plan.trains_hang == NULL)
 		return at;
-	hang_mark(TRAINS, at + 4000 * MS, plan.trains_hang);
+	add_mark(TRAINS, at + 4000 * MS, "hang", plan.trains_hang);
 	if (plan.recovers)
 		region(TRAINS, HR_REGION_OPTIMIZER, end - MS, end, NULL);
 	return end;
@@ -380,6 +380,8 @@ void loader_job_fill(struct fixture__stream *s)
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
 	}
 	at = make_hang(at);
+	if (plan.raises != NULL)
+		add_mark(WORKER, at - MS, "exception", plan.raises);
 	send_processes(s, at);
 	send_files(s);
 	qsort(ops, n_ops, sizeof(*ops), build_by_end);
@@ -403,6 +405,6 @@ void loader_job_usual(void)
 	plan.iterable = false;
 	plan.wait_cpu_ns = plan.own_ns = 0;
 	plan.python = plan.trains_hang = plan.worker_hang = plan.exit = NULL;
-	plan.worker_exit = NULL;
+	plan.worker_exit = plan.raises = NULL;
 	plan.recovers = false;
 }

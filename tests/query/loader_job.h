@@ -50,6 +50,7 @@ struct loader_job {
 	 * them, they are marked `hang` with these args; NULL: nothing of this.
 	 */
 	const char *trains_hang, *worker_hang;
+	const char *raises;	 /* a mark `exception` of worker 0 with these args, at the end */
 	const char *worker_exit; /* of worker 1, in the middle of the job; NULL: as `exit` */
 	bool recovers;		 /* the training process makes a step after these 5 s */
 	const char *exit;	 /* of the processes; NULL: unknown */

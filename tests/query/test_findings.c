@@ -590,15 +590,42 @@ static void signals(void **state)
 	plan.exit = "1";
 	plan.worker_exit = "SIGBUS";
 	says = "worker process 3 was killed by SIGBUS";
-	expect(computes, 40, 2, "killed,,,1\n");
+	expect(computes, 40, 2, "failed,,,1\n");
 	plan.exit = "SIGKILL";
 	says = "3 processes were killed by signals: first the training process 1, by SIGKILL";
-	expect(computes, 40, 2, "killed,,,\n");
+	expect(computes, 40, 2, "failed,,,\n");
 	/* The training was complete, or was ended by another signal. */
 	plan.exit = "0";
 	plan.worker_exit = "SIGKILL";
 	expect(computes, 40, 2, "few_workers,,,\n");
 	plan.exit = "SIGTERM";
+	expect(computes, 40, 2, "few_workers,,,\n");
+}
+
+#define RAISES "{\"type\":\"KeyError\",\"line\":\"data.py:9 load\"}"
+
+static void exceptions(void **state)
+{
+	plan.exit = "1";
+	plan.raises = RAISES;
+	says = "worker process 2 raised KeyError while it made a batch";
+	expect(computes, 40, 2, "failed,,,0\n");
+	plan.exit = "1";
+	plan.raises = RAISES;
+	says = "where:   worker 0 of 2, counted from 0: data.py:9 load";
+	expect(computes, 40, 2, "failed,,,0\n");
+	/* The signal explains more; what is no text; the program went on. */
+	plan.exit = "1";
+	plan.worker_exit = "SIGBUS";
+	plan.raises = RAISES;
+	says = "worker process 3 was killed by SIGBUS";
+	expect(computes, 40, 2, "failed,,,1\n");
+	plan.exit = "2";
+	plan.raises = "{\"type\":7,\"line\":[]}";
+	says = "worker process 2 raised an exception while it made a batch";
+	expect(computes, 40, 2, "failed,,,0\n");
+	plan.exit = "0";
+	plan.raises = RAISES;
 	expect(computes, 40, 2, "few_workers,,,\n");
 }
 
@@ -613,6 +640,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(hangs),
+	    cmocka_unit_test(exceptions),
 	    cmocka_unit_test(signals),
 	    cmocka_unit_test(all_texts_and_numbers),
 	};
