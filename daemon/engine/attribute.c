@@ -11,6 +11,8 @@
  * reports its own number in its loader, and the number of the loader. It is a worker before its
  * first read, and keeps its own number if this number is free.
  * The other children of its rank (pools, os.fork) are then not workers.
+ *
+ * A process that makes steps is no worker, but trains, and can have workers.
  */
 #include "daemon/engine/state.h"
 
@@ -102,7 +104,8 @@ static struct hr_base base_of(const struct hr_engine *e, const struct hr_proc *p
 	    .rank_plus1 = base->id.rank_plus1,
 	    .in_loader = base->id.env.loader_worker_plus1 != 0,
 	    .has_loaders = base->id.has_loaders,
-	    .has_workers = !base->id.wrapper && (!base->id.base || own_rank(e, base)),
+	    .has_workers =
+		!base->id.wrapper && (!base->id.base || own_rank(e, base) || base->id.trains),
 	};
 }
 
@@ -179,7 +182,7 @@ static bool needs_number(const struct hr_engine *e, const struct hr_proc *p)
 		return false;
 	if (hr__loader_worker(e, p))
 		return true;
-	return p->id.read_data && !base.has_loaders && base.has_workers;
+	return p->id.read_data && !p->id.trains && !base.has_loaders && base.has_workers;
 }
 
 static bool same_team(const struct hr_proc *a, const struct hr_proc *b)
@@ -385,4 +388,13 @@ void hr__attribute_read(struct hr_engine *e, struct hr_proc *p)
 	if (base && base->id.base && !own_rank(e, base))
 		infer_rank(e, base);
 	update_worker(e, p);
+}
+
+void hr__attribute_trains(struct hr_engine *e, struct hr_proc *p)
+{
+	p->id.trains = 1;
+	update_worker(e, p);
+	for (struct hr_proc *q = p->next; q; q = q->next)
+		if (q->id.base == p->id.proc && !q->end_ns)
+			update_worker(e, q);
 }

@@ -267,6 +267,8 @@ static void note_loop(struct hr_engine *e, struct hr_proc *p, const struct hr_re
 		p->steps += g->count;
 		e->stats.steps += g->count;
 	}
+	if ((g->kind == HR_REGION_STEP || g->kind == HR_REGION_OPTIMIZER) && !p->id.trains)
+		hr__attribute_trains(e, p);
 	if (g->kind == HR_REGION_CHECKPOINT)
 		(void)hr_save_add(&p->save, g->start_ns, g->start_ns + g->dur_ns);
 	if (g->kind != HR_REGION_INPUT_WAIT)

@@ -74,6 +74,7 @@ struct hr_identity {
 	uint8_t probed;
 	uint8_t covered;
 	uint8_t has_loaders;
+	uint8_t trains; /* it has made steps */
 };
 
 enum hr_rank_from { HR_RANK_NONE, HR_RANK_ENV, HR_RANK_INFERRED, HR_RANK_INHERITED };
@@ -291,6 +292,9 @@ void hr__attribute_remove(struct hr_engine *e, struct hr_proc *p);
 void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text, size_t bytes);
 /* Call it when p first reads a data file. */
 void hr__attribute_read(struct hr_engine *e, struct hr_proc *p);
+
+/* The process has made a step. Call this for its first one. */
+void hr__attribute_trains(struct hr_engine *e, struct hr_proc *p);
 const char *hr__rank_source(const struct hr_proc *p);
 
 /* regions.c */

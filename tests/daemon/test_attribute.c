@@ -288,6 +288,34 @@ static void spawned_and_forkserver_workers(void **state)
 	rig_done(&r);
 }
 
+/* Processes that train, without ranks (Hogwild): they are no workers, and have workers. */
+static void children_that_train(void **state)
+{
+	struct hr_record step;
+	struct rig r;
+	uint64_t parent, child, worker;
+
+	rig_init(&r);
+	parent = rig_attach(&r, &(struct rig_hello){.pid = 10});
+	child = rig_attach(
+	    &r, &(struct rig_hello){.pid = 11, .ppid = 10, .forked = true, .parent = parent});
+	worker = rig_attach(
+	    &r, &(struct rig_hello){.pid = 12, .ppid = 11, .forked = true, .parent = child});
+	reads(&r, child, false);
+	reads(&r, worker, false);
+	assert_int_equal(row(&r, child)->worker_plus1, 1);
+	assert_int_equal(row(&r, worker)->worker_plus1, 0); /* of a worker */
+	rig_region_key(&r, child, 8, HR_REGION_OPTIMIZER, "torch", "", "Optimizer.step");
+	step = rig_region(&r, 8, HR_REGION_OPTIMIZER, 50);
+	rig_records(&r, child, &step, 1);
+	assert_int_equal(row(&r, child)->worker_plus1, 0);
+	assert_int_equal(row(&r, worker)->worker_plus1, 1);
+	rig_checkpoint(&r);
+	reads(&r, child, false);
+	assert_int_equal(row(&r, child)->worker_plus1, 0);
+	rig_done(&r);
+}
+
 static void a_laptop_run_has_workers_without_rank(void **state)
 {
 	struct rig r;
@@ -552,6 +580,7 @@ int main(void)
 	    cmocka_unit_test(a_number_is_free_after_the_end),
 	    cmocka_unit_test(spawned_and_forkserver_workers),
 	    cmocka_unit_test(a_forkserver_on_a_laptop),
+	    cmocka_unit_test(children_that_train),
 	    cmocka_unit_test(a_child_inherits_all_of_a_rank),
 	    cmocka_unit_test(a_laptop_run_has_workers_without_rank),
 	    cmocka_unit_test(mp_spawn_ranks_are_inferred),
