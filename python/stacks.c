@@ -398,9 +398,11 @@ static PyObject *stacks_worker(PyObject *self, PyObject *arg)
 	return python_none();
 }
 
+/* If another thread than the one that trains forks, the process has several threads anyway. */
 static PyObject *stacks_pause(PyObject *self, PyObject *arg)
 {
-	sampler_end();
+	if (!own.thread || own.thread == PyThreadState_Get())
+		sampler_end();
 	return python_none();
 }
 

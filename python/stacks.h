@@ -4,8 +4,9 @@
  *
  * Samples are HR_ARGS_SAMPLES_EVERY_NS apart on average, whatever the fetches do; after 16 samples
  * of a fetch, twice as far, and so on. A thread in C makes them, without Python's lock. It exists
- * from stacks_start() or, in a forked child, from the first fetch on, but not during os.fork(). A
- * process samples one fetch at a time; fetches that begin meanwhile have no samples.
+ * from stacks_start() or, in a forked child, from the first fetch on; from Python 3.12 on, not
+ * during an os.fork() of the thread that trains. A process samples one fetch at a time; fetches
+ * that begin meanwhile have no samples.
  *
  * While no fetch is sampled, the thread that called stacks_start() is (own_samples.h).
  *
@@ -39,8 +40,8 @@ void stacks_waits(uint64_t at_ns);
 void stacks_works(void);
 
 /*
- * Samples again after a fork. A wait or a step calls this, because Python warns of a thread that
- * exists when os.fork() returns.
+ * Samples again after a fork. A wait or a step calls this, because Python 3.12 warns of a thread
+ * that exists when os.fork() returns.
  */
 void stacks_resume(void);
 

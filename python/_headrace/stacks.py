@@ -3,6 +3,7 @@
 
 import atexit
 import os
+import sys
 
 from . import api
 from .functions import foreign, try_start
@@ -31,7 +32,7 @@ def _start(module):
     reason = module.stacks_start((os.environ.get("HEADRACE_STACKS") or os.getcwd(), *CALLERS), foreign())
     if reason:
         return reason
-    # A process that forks while it has a second thread would get a warning of Python 3.12.
-    os.register_at_fork(before=module.stacks_pause)
+    if sys.version_info >= (3, 12):  # it warns of a process that forks while it has a second thread
+        os.register_at_fork(before=module.stacks_pause)
     atexit.register(module.stacks_stop)
     return None

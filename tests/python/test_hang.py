@@ -108,6 +108,30 @@ wait(len, ())
             self.assertEqual({m["line"] for m in marks}, {f"train.py:{lines['LOCK']} take"})
             self.assertEqual({m["call"] for m in marks}, {"futex"})
 
+    def test_another_thread_forks(self):
+        """As that of multiprocessing.Pool, which replaces a worker that was killed: the hang is marked all the same."""
+        for marks, _, lines in self.each_hang("""
+def take(): lock.acquire()                     # LOCK
+def forks():
+    import warnings
+    warnings.simplefilter("ignore")            # of Python 3.12: there are several threads
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+for _ in range(5):
+    wait(time.sleep, 0.01)
+    time.sleep(0.001)
+def forked_and_blocked():
+    thread = threading.Thread(target=forks)
+    thread.start()
+    thread.join()
+    take()
+blocked(forked_and_blocked, lock.release)
+wait(len, ())
+"""):
+            self.assertEqual({(m["in"], m["line"]) for m in marks}, {("step", f"train.py:{lines['LOCK']} take")})
+
     def test_python_s_lock_is_held(self):
         """A function in C that keeps Python's lock: no other thread of the program runs meanwhile."""
         for marks, _, lines in self.each_hang("""
