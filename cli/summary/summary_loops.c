@@ -18,12 +18,10 @@ void hr_loop_add(struct hr_summary_loop *loop, const struct hr_region *region)
 		loop->from_ns = region->start_ns;
 	if (end_ns > loop->to_ns)
 		loop->to_ns = end_ns;
-	if (region->open)
-		return;
-	if (region->kind == HR_REGION_INPUT_WAIT) {
+	if (region->kind == HR_REGION_INPUT_WAIT) { /* also one that did not end: a hang */
 		loop->waits += region->count;
 		loop->wait_ns += region->dur_ns;
-	} else if (region->kind == HR_REGION_STEP) {
+	} else if (region->kind == HR_REGION_STEP && !region->open) {
 		loop->steps += region->count;
 		loop->step_ns += region->dur_ns;
 	}

@@ -198,6 +198,10 @@ static const char *action(struct hr_training_job *j, const struct culprit *c,
 	const struct in_call *kind = kind_of(h);
 	const char *text = kind->action;
 
+	if (strstr(h->stack, "multiprocessing/pool.py") != NULL)
+		return "find out whether a process of the pool was killed (journalctl -k shows "
+		       "'Killed process'), after which multiprocessing.Pool waits for ever; "
+		       "concurrent.futures.ProcessPoolExecutor raises an error instead";
 	if (c->worker == NULL && h->in != HR_HANG_WAIT)
 		return text;
 	if (c->worker == NULL)
@@ -206,8 +210,9 @@ static const char *action(struct hr_training_job *j, const struct culprit *c,
 	else if (kind == &kinds[0])
 		text = hr__finding_text(
 		    j,
-		    "%s; a lock that was locked when the worker was forked stays locked: make "
-		    "it in the worker, or use multiprocessing_context='spawn'",
+		    "%s; a forked worker lacks the threads of its parent, and a lock that was "
+		    "locked then stays locked: make pools and locks in the worker, or use "
+		    "multiprocessing_context='spawn'",
 		    text);
 	return hr__finding_text(
 	    j, "%s; timeout=SECONDS of the DataLoader makes such a wait an error", text);

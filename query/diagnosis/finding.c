@@ -238,7 +238,9 @@ static void set_place(struct hr_training_job *j, struct hr_finding *f)
 		where = hr__finding_text(j, "%s (files of the mount %s)", where, f->mount);
 	if (where == NULL)
 		where = code_of(j, f);
-	if (f->worker >= 0)
+	if (f->worker >= 0 && j->workers == 0) /* the first wait has not ended */
+		worker = hr__finding_text(j, "worker %lld, counted from 0", (long long)f->worker);
+	else if (f->worker >= 0)
 		worker = hr__finding_text(j, "worker %lld of %u, counted from 0",
 					  (long long)f->worker, j->workers);
 	if (whose == NULL && f->rank >= 0)

@@ -42,7 +42,7 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			       .parent = p->msg->parent_proc,
 			       .first = (uint32_t)l->n_fetches,
 			       .rank = p->rank,
-			       .number = -1,
+			       .number = (int64_t)p->msg->loader_worker_plus1 - 1,
 			       .raised = hr__exception_of(r, marks[0].proc)};
 	for (size_t i = 0; i < n; i++) {
 		struct hr_worker *w = &l->workers[l->n_workers - 1];

@@ -23,7 +23,7 @@ class Data(Dataset):
     def __len__(self): return 400
     def __getitem__(self, i):
         time.sleep(0.001)
-        if i == 100 and sys.argv[1] == "worker":
+        if (i, sys.argv[1]) in ((100, "worker"), (0, "first")):
             hangs()
         return torch.zeros(8)
 
@@ -64,7 +64,7 @@ class Hang(harness.Case):
         harness.need_torch()
         super().setUp()
         self.store, self.hung = self.folder.fresh("hang"), self.folder.fresh("hung")
-        self.child = None
+        self.child = self.summary = None
 
     def start(self, what, **environment):
         argv = [harness.HEADRACE, "run", "-o", self.store, "--", harness.PYTHON, self.folder.write("hang.py", PROGRAM), what, self.hung]
@@ -93,7 +93,7 @@ class Hang(harness.Case):
         """Ends the job. Returns its first finding."""
         for pid, _ in self.folder.processes(os.path.basename(os.path.realpath(harness.PYTHON))):
             harness.kill(pid, signal.SIGTERM)
-        self.child.communicate(timeout=300)
+        self.summary = " ".join(self.child.communicate(timeout=300)[1].decode().split())
         return harness.Traced(self.folder, self.store).sql("SELECT * FROM findings WHERE number = 1")[0]
 
     def test_a_worker(self):
@@ -105,6 +105,17 @@ class Hang(harness.Case):
         self.assertEqual((first["cause"], first["worker"]), ("hang", 0), first)
         self.assertIn(wanted, first["meaning"])
         self.assertIn(f"; its stack: data/hang.py:{LINE} hangs < data/hang.py:", first["evidence"])
+
+    def test_the_first_batch(self):
+        """No wait and no step has ended: the summary shows the hang all the same."""
+        pid = self.start("first")
+        wanted = f"the training waits for a batch of worker process {pid}, which waits for a lock or for another thread"
+        self.live(wanted)
+        first = self.end()
+        self.assertEqual((first["cause"], first["worker"]), ("hang", 0), first)
+        self.assertIn(wanted, self.summary)
+        self.assertIn(f"where worker 0, counted from 0: data/hang.py:{LINE} hangs", self.summary)
+        self.assertIn("The training loop waited for data 100 % of its time", self.summary)
 
     def test_a_rank(self):
         """The other rank waits in backward(), so it is not named."""

@@ -569,6 +569,12 @@ static void hangs(void **state)
 			   "\"call\":\"read\",\"target\":\"/mnt/x\",\"line\":\"a.py:4 log\"}";
 	says = "no step in the last 5.00 s: the training thread reads /mnt/x";
 	expect(computes, 40, 2, "hang,,,\n");
+	plan.exit = "SIGTERM";
+	plan.trains_hang = "{\"in\":\"step\",\"tid\":1,\"since_ns\":4000000000,\"usual_ns\":0,"
+			   "\"call\":\"futex\",\"line\":\"a.py:4 log\","
+			   "\"stack\":\"multiprocessing/pool.py:765 wait < a.py:4 log\"}";
+	says = "do:      find out whether a process of the pool was killed";
+	expect(computes, 40, 2, "hang,,,\n");
 	/* What is missing, or of another type. */
 	plan.exit = "SIGINT";
 	plan.trains_hang = "{\"in\":1,\"tid\":1,\"since_ns\":-1,\"call\":[],\"threads\":[7,{}]}";
