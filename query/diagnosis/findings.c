@@ -106,8 +106,10 @@ static int find(struct hr_training_job *j)
 		add_busy(j, &j->to->list[i]);
 		hr__finding_describe(j, &j->to->list[i]);
 	}
-	if (j->to->n > first)
-		qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
+	if (j->to->n == first)
+		return j->error;
+	qsort(j->to->list + first, j->to->n - first, sizeof(*j->to->list), by_loss);
+	hr__avoid_workers(j, &j->to->list[first]);
 	return j->error;
 }
 

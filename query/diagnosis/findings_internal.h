@@ -239,6 +239,8 @@ void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t m
 /* Sets f->avoid if, in replays, none of these remedies (bits 1 << enum hr_usual) helps. */
 void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
 	       const char *reason);
+/* Replaces f->avoid if more workers make the job slower in a replay. */
+void hr__avoid_workers(struct hr_training_job *j, struct hr_finding *f);
 /* Advises to use no workers, if that certainly saves more than the action that the finding has. */
 void hr__try_no_workers(struct hr_training_job *j, struct hr_finding *f);
 uint32_t hr__whole_cores(const struct hr_training_job *j);

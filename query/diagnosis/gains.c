@@ -62,6 +62,16 @@ double hr__workers_save(struct hr_training_job *j)
 	return usual_share(j, HR_USUAL_WORKERS) * j->wall;
 }
 
+void hr__avoid_workers(struct hr_training_job *j, struct hr_finding *f)
+{
+	double saved = hr__workers_save(j);
+
+	if (saved < -hr__worth(j))
+		f->avoid = hr__finding_text(j, "%u workers: the loops would take %s longer",
+					    HR_MORE * (j->workers > 0 ? j->workers : 1),
+					    hr__seconds(-saved).s);
+}
+
 void hr__avoid(struct hr_training_job *j, struct hr_finding *f, unsigned remedies,
 	       const char *reason)
 {
