@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -82,6 +83,39 @@ class Status(harness.LiveCase):
         process.wait(300)
         self.wait_no_daemon()
         self.assertEqual(self.status().returncode, 2)
+
+    def test_lost_operations(self):
+        """While headraced is stopped, the ring becomes full: the job is degraded from then on."""
+        with open(f"{self.data}/input", "wb") as f:
+            f.write(bytes(8))
+        reads = "import os, sys\nfd = os.open(sys.argv[1], 0)\nprint(flush=True)\nsys.stdin.read(1)\nfor _ in range(100000): os.pread(fd, 8, 0)\nprint(flush=True)\nsys.stdin.read()"
+        process = self.start("--", "/usr/bin/python3", "-c", reads, f"{self.data}/input")
+        process.stdout.readline()
+        self.assertEqual((self.status().returncode, json.loads(self.status("--json").stdout)["status"]), (0, "ok"))
+        worker, = self.daemons("worker")
+        harness.stop(worker)
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        process.stdout.readline()
+        os.kill(worker, signal.SIGCONT)
+        job = self.wait_for("the loss", lambda: next((j for j in self.jobs() if j["lost"] > 0), None))
+        self.assertLess(job["lost"], 100000)
+        self.assertEqual((self.status().returncode, json.loads(self.status("--json").stdout)["status"]), (1, "degraded"))
+
+    def test_processes_that_have_ended_leave_nothing(self):
+        """headraced closes what it opened for a process."""
+        process = self.start("--", "sh", "-c", f"echo; while read n; do for i in $(seq $n); do cat {self.data}/input; done; echo; done")
+        open(f"{self.data}/input", "wb").close()
+        process.stdout.readline()
+        descriptors = []
+        for n, done in ((20, 20), (60, 80)):
+            process.stdin.write(b"%d\n" % n)
+            process.stdin.flush()
+            process.stdout.readline()
+            self.wait_for("all of them", lambda: [(j["processes"], j["processes_total"]) for j in self.jobs()] == [(0, done)])  # pylint: disable=cell-var-from-loop
+            worker, = self.daemons("worker")
+            descriptors.append(len(os.listdir(f"/proc/{worker}/fd")))
+        self.assertLess(descriptors[1], descriptors[0] + 30)
 
     def on_terminal(self, columns, **variables):
         """The lines on a terminal of this width."""
