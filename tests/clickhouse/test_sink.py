@@ -34,7 +34,12 @@ for name in (b"plain", b"it's", b'say "x"', b"back\\slash", b"line\nend\ttab", b
     with open(path, "wb") as f: f.write(b"x" * 1000)
     with open(path, "rb") as f:
         while f.read(300): pass
+import headrace
+for region in %r:
+    with headrace.region(*region[:3], args=region[3] and {"n": region[3]}): pass
 """
+REGIONS = [("load", "d", "c", 1), ("it's", "", "", None), ("last", "domain", "", 22)]  # name, domain, category, n of args
+PROGRAM = PROGRAM % REGIONS
 
 
 def tls_front(case, target, password):
@@ -158,6 +163,11 @@ class Sink(harness.Case):
         self.assertEqual(sorted(got), sorted(want))
         self.assertEqual(len(got), 8)
 
+    def check_regions(self, rows):
+        """The regions that PROGRAM marks, in their order."""
+        got = [(row["name"], row["domain"] or "", row["category"] or "", json.loads(row["args"] or "{}").get("n")) for row in rows]
+        self.assertEqual(got, REGIONS)
+
     def check_columns(self, store):
         """Each column of DuckDB's tables is in ClickHouse, in the table or in that of its process or file, and processes have the same values."""
         def columns(place, table):
@@ -183,6 +193,8 @@ class Sink(harness.Case):
             got = self.query(self.clickhouse, "--job", HOSTILE_JOB, *question, "--format", "json")
             self.assertEqual(got, want, question)
         self.check_files(store, json.loads(self.query(self.clickhouse, self.files_sql(), "--format", "json")))
+        for place in store, self.clickhouse:
+            self.check_regions(json.loads(self.query(place, "SELECT name, domain, category, args FROM regions WHERE kind = 'range' ORDER BY start_ns", "--format", "json")))
 
     def test_inserts_old(self):
         """18.16 has the rows of the store once, and a question gets an error that names what to do."""
@@ -194,6 +206,8 @@ class Sink(harness.Case):
             self.assertGreater(int(got[0]), 0, sql)
         rows = engines.http_query(self.urls[0], self.files_sql("h."), "JSONEachRow").decode().splitlines()
         self.check_files(store, [json.loads(row) for row in rows])
+        rows = engines.http_query(self.urls[0], "SELECT name, domain, category, args FROM h.regions WHERE kind = 'range' ORDER BY start_ns", "JSONEachRow")
+        self.check_regions([json.loads(row) for row in rows.decode().splitlines()])
         jobs = engines.http_query(self.urls[0], "SELECT DISTINCT job FROM h.frames", "JSONCompact")
         self.assertEqual(json.loads(jobs)["data"], [[HOSTILE_JOB.replace("\\", "\\\\")]])  # escaped, as all names in the tables
         for words in (["jobs"], ["SELECT 1"], ["--job", HOSTILE_JOB, "summary"]):
