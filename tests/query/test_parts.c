@@ -50,6 +50,7 @@ static void region(uint64_t proc, uint32_t kind, uint64_t from, uint64_t to, con
 						      : NULL});
 }
 
+static bool long_step; /* there is a step from 490 to 530, which contains the validation */
 static bool own_marks; /* the program marks waits itself, two of them around those of the loader */
 
 static void send_regions(struct fixture__stream *s)
@@ -69,6 +70,8 @@ static void send_regions(struct fixture__stream *s)
 	region(TRAINS, HR_REGION_EPOCH, 100, 420, NULL);
 	region(TRAINS, HR_REGION_STEP, 110, 260, NULL);
 	region(TRAINS, HR_REGION_STEP, 260, 350, NULL);
+	if (long_step)
+		region(TRAINS, HR_REGION_STEP, 490, 530, NULL);
 	region(TRAINS, inner, 110, 200, "{\"loader\":0,\"workers\":2,\"batch\":0}");
 	region(TRAINS, HR_REGION_OPTIMIZER, 250, 260, NULL);
 	/* members have no order */
@@ -136,6 +139,27 @@ static void fill(struct fixture__stream *s)
 static int setup(void **state)
 {
 	return fixture__one_job(state, 1, fill);
+}
+
+static int setup_long_step(void **state)
+{
+	long_step = true;
+	return fixture__one_job(state, 1, fill);
+}
+
+/* The waits in validation are no waits of the training. */
+static void a_step_with_a_validation(void **state)
+{
+	struct answer r = answer_ask("steps", "by=step", NULL, NULL);
+
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(answer_next(&r));
+	answer_ns(&r, "dur_s", 40 * MS);
+	answer_ns(&r, "input_wait_s", 0);
+	answer_ns(&r, "validation_s", 21 * MS);
+	answer_ns(&r, "compute_s", 19 * MS);
+	assert_false(answer_next(&r));
+	long_step = false;
 }
 
 static int setup_own_marks(void **state)
@@ -340,7 +364,9 @@ int main(void)
 	};
 
 	const struct CMUnitTest own[] = {cmocka_unit_test(own_marks_are_explained)};
+	const struct CMUnitTest validates[] = {cmocka_unit_test(a_step_with_a_validation)};
 	int failed = cmocka_run_group_tests(tests, setup, fixture_teardown);
 
+	failed += cmocka_run_group_tests(validates, setup_long_step, fixture_teardown);
 	return failed + cmocka_run_group_tests(own, setup_own_marks, fixture_teardown);
 }
