@@ -43,6 +43,40 @@ def mark_fastai(module):
     _mark_step(module.Optimizer)
 
 
+class _Closure:
+    """The closure of a step, which computes the loss and its gradients (LBFGS, Lightning): the region of the step continues after it."""
+
+    def __init__(self, real):
+        self._headrace_real = real
+        self._headrace_open = False
+
+    def __getattr__(self, name):
+        return getattr(self._headrace_real, name)
+
+    def __call__(self, *args, **kwargs):
+        self._headrace_end()
+        result = self._headrace_real(*args, **kwargs)
+        self._headrace_open = True
+        api.begin(STEP)
+        return result
+
+    def _headrace_end(self):
+        if self._headrace_open:
+            self._headrace_open = False
+            api.end_step()
+
+
+def _with_closure(args, kwargs):
+    """Returns the arguments of step() with a closure that is no part of the step, and this closure; None: there is none."""
+    closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+    if not callable(closure):
+        return args, kwargs, None
+    closure = _Closure(closure)
+    if "closure" in kwargs:
+        return args, dict(kwargs, closure=closure), closure
+    return (args[0], closure, *args[2:]), kwargs, closure
+
+
 def _mark_step(cls):
     real = cls.__dict__.get("step")
     if not isinstance(real, FunctionType):
@@ -66,11 +100,16 @@ def _mark_step(cls):
                     began = api.now()
             elif not last.leads:
                 steps.found(thread)
+            args, kwargs, closure = _with_closure(args, kwargs)
             try:
-                begin(name)
+                if closure is None:
+                    begin(name)
                 return real(*args, **kwargs)
             finally:
-                end()
+                if closure is None:
+                    end()
+                else:
+                    closure._headrace_end()
                 if began is not None:
                     steps.stepped(args[0], began)
         finally:

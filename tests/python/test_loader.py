@@ -339,8 +339,32 @@ schedule = torch.optim.lr_scheduler.StepLR(outer, 1)
 outer.step()
 schedule.step()
 """)
-        self.assertEqual(len(told.of(OPTIMIZER)), 4)
+        self.assertEqual(len(told.of(OPTIMIZER)), 3)  # not of the closure that failed
         self.assertEqual({r["depth"] for r in told.of(OPTIMIZER)}, {1})
+
+    def test_closures(self):
+        """What a closure computes is no part of the step (Lightning computes all in it). LBFGS calls it several times."""
+        told, out = self.program("""
+def closure(x=1.0):
+    optimizer.zero_grad()
+    loss = (model(torch.ones(1, 2)) - x).square().sum()
+    loss.backward()
+    return loss
+closure.note = 7
+class Notes(torch.optim.SGD):
+    def step(self, closure):
+        print(closure.note)
+        return super().step(closure=closure)
+for optimizer in torch.optim.SGD(model.parameters(), lr=0.1), Notes(model.parameters(), lr=0.1), torch.optim.LBFGS(model.parameters(), max_iter=3):
+    print(optimizer.step(closure).item() >= 0)
+""")
+        self.assertEqual(out.split(), ["True", "7", "True", "True"])
+        steps, passes = told.of(OPTIMIZER), [r for r in told.regions if r["name"] == "backward"]
+        self.assertEqual(len(steps), len(passes))
+        self.assertGreaterEqual(len(steps), 4)
+        for step, backward in zip(steps, passes):  # each continues after its closure
+            self.assertEqual((step["depth"], backward["depth"]), (1, 1))
+            self.assertGreaterEqual(step["ns"], backward["end_ns"])
 
     def test_children_that_train(self):
         told, _ = self.program("""
