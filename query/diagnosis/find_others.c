@@ -33,6 +33,8 @@
 #define SLOW_RANK_FACTOR 2
 /* Validations that compute for a smaller share of the wall time are no finding. Chosen. */
 #define VALIDATION_SHARE 0.2
+/* Validation that is in one line outside of the model for so long is that line's. Chosen. */
+#define VALIDATION_LINE 0.3
 /* With fewer steps for each checkpoint, the evidence does not mention how often they occur. */
 #define STEPS_LEAST 2
 
@@ -173,8 +175,7 @@ static void find_slow_rank(struct hr_training_job *j)
 static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
 {
 	if (j->own_lines.first != NULL) {
-		f->line = hr__finding_text(j, "%s (%s)", j->own_lines.first,
-					   hr__seconds(j->own_lines.first_s).s);
+		f->line = j->own_lines.where;
 		f->action = hr__finding_text(j,
 					     "make %s faster, or do it seldom; if it works on the "
 					     "batch, do it in the data set, so that workers do it",
@@ -442,6 +443,7 @@ static void find_own_io(struct hr_training_job *j, const struct hr_job_files *fi
 
 static void find_validation(struct hr_training_job *j)
 {
+	const struct hr_own_lines *lines = &j->validation_lines;
 	double validation = 0, waits = 0;
 	struct hr_finding *f;
 
@@ -454,7 +456,14 @@ static void find_validation(struct hr_training_job *j)
 	if (validation - waits < VALIDATION_SHARE * j->wall)
 		return;
 	f = hr__finding_add(j, HR_FOUND_VALIDATION, validation - waits);
-	if (f != NULL && waits >= hr__worth(j))
+	if (f != NULL && lines->first_s >= VALIDATION_LINE * f->lost) {
+		f->line = lines->where;
+		f->action = hr__finding_text(
+		    j, "make %s faster, or validate less often, or on fewer samples", lines->first);
+		f->evidence = hr__finding_text(
+		    j, "in validation, outside of the model, the training thread was longest in %s",
+		    lines->text);
+	} else if (f != NULL && waits >= hr__worth(j))
 		f->evidence = hr__finding_text(
 		    j,
 		    "validations take %s, with waits for batches, which have causes of their own",

@@ -54,7 +54,8 @@ enum hr_usual { HR_USUAL_WORKERS, HR_USUAL_CORES, HR_USUAL_STORAGE, HR_USUAL_END
 struct hr_own_lines {
 	const char *first; /* the longest; NULL: not known */
 	double first_s;
-	const char *text; /* the longest ones, with their times */
+	const char *where; /* the longest, with its time */
+	const char *text;  /* the longest ones, with their times */
 };
 
 /* The training processes of a job. Times are means over these processes, in seconds. */
@@ -92,9 +93,10 @@ struct hr_training_job {
 	bool unsampled; /* none has, although one was long enough: stacks were not recorded */
 	/* The line of Python in which its maker was for most of `making`; NULL: not known. */
 	const char *line;
-	double line_share;			    /* of `making` */
-	struct hr_own_lines own_lines, start_lines; /* in loops, and before the first loop */
-	uint64_t model_samples;			    /* samples of training threads in the model */
+	double line_share; /* of `making` */
+	/* In loops of training, before the first loop, and in validation. */
+	struct hr_own_lines own_lines, start_lines, validation_lines;
+	uint64_t model_samples; /* samples of training threads in the model */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
 	double hung; /* the part of HR_PART_WAIT_UNKNOWN that is a hang */

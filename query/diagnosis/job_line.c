@@ -92,6 +92,8 @@ static int block_add(struct line_times *t, const struct hr_train_lives *lives,
 #define SHOWN_MAX 3
 /* Lines that took a smaller share of the wall time are not mentioned. Chosen. */
 #define OWN_SHARE 0.01
+/* A library's line is named if it is this share of the line that called it. Chosen. */
+#define INNER_SHARE 0.3
 
 static int by_time(const void *a, const void *b)
 {
@@ -100,8 +102,12 @@ static int by_time(const void *a, const void *b)
 	return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-/* Sums the samples of all training threads before the first loop, or in loops. */
-static int own_sum(struct line_times *t, const struct hr_training_job *j, bool start)
+/*
+ * Sums the samples of all training threads in a phase: by line or, if `line` is not NULL, by
+ * innermost line of this line.
+ */
+static int own_sum(struct line_times *t, const struct hr_training_job *j, unsigned phase,
+		   const char *line)
 {
 	int r = 0;
 
@@ -111,9 +117,9 @@ static int own_sum(struct line_times *t, const struct hr_training_job *j, bool s
 		for (size_t k = 0; k < life->n_own_lines && hr__job_has(j, i) && r == 0; k++) {
 			const struct hr_own_line *own = &life->own_lines[k];
 
-			if (own->start != start)
+			if (own->phase != phase || (line != NULL && strcmp(own->line, line) != 0))
 				continue;
-			r = time_add(t, own->line, (double)own->ns);
+			r = time_add(t, line != NULL ? own->inner : own->line, (double)own->ns);
 			t->samples += own->samples;
 		}
 	}
@@ -122,12 +128,34 @@ static int own_sum(struct line_times *t, const struct hr_training_job *j, bool s
 	return r;
 }
 
-static void own_lines(struct hr_training_job *j, bool start, struct hr_own_lines *to)
+static void times_done(struct line_times *t)
+{
+	free(t->list);
+	hr_map64_done(&t->by_text);
+}
+
+/* Returns " in torchmetrics/functional.py:9 f", where a library is longest for this line; or "". */
+static const char *inner_of(struct hr_training_job *j, unsigned phase, const struct line_time *line)
 {
 	struct line_times t = {0};
-	int r = own_sum(&t, j, start);
+	const char *text = "";
 
-	for (size_t i = 0; i < t.n && i < SHOWN_MAX && t.samples >= HR_SAMPLES_LEAST; i++) {
+	if (own_sum(&t, j, phase, line->line) < 0)
+		j->error = -ENOMEM;
+	else if (t.n > 0 && t.list[0].line[0] != '\0' && strcmp(t.list[0].line, line->line) != 0 &&
+		 t.list[0].ns >= INNER_SHARE * line->ns)
+		text = hr__finding_text(j, " in %s", t.list[0].line);
+	times_done(&t);
+	return text;
+}
+
+static void own_lines(struct hr_training_job *j, unsigned phase, struct hr_own_lines *to)
+{
+	struct line_times t = {0};
+	int r = own_sum(&t, j, phase, NULL);
+
+	for (size_t i = 0; r == 0 && i < t.n && i < SHOWN_MAX && t.samples >= HR_SAMPLES_LEAST;
+	     i++) {
 		double s = t.list[i].ns / 1e9 / (double)j->lives;
 		const char *line =
 		    hr__path_text(j, (const uint8_t *)t.list[i].line, strlen(t.list[i].line));
@@ -135,12 +163,15 @@ static void own_lines(struct hr_training_job *j, bool start, struct hr_own_lines
 		if (s < OWN_SHARE * j->wall)
 			break;
 		if (i == 0)
-			*to = (struct hr_own_lines){.first = line, .first_s = s, .text = ""};
-		to->text = hr__finding_text(j, "%s%s%s (%s)", to->text, i > 0 ? ", " : "", line,
-					    hr__seconds(s).s);
+			*to = (struct hr_own_lines){.first = line, .first_s = s};
+		line = hr__finding_text(j, "%s (%s%s)", line, hr__seconds(s).s,
+					inner_of(j, phase, &t.list[i]));
+		if (i == 0)
+			to->where = to->text = line;
+		else
+			to->text = hr__finding_text(j, "%s, %s", to->text, line);
 	}
-	free(t.list);
-	hr_map64_done(&t.by_text);
+	times_done(&t);
 	j->error = j->error == 0 ? r : j->error;
 }
 
@@ -170,10 +201,10 @@ void hr__job_line(struct hr_training_job *j)
 		j->line = hr__path_text(j, (const uint8_t *)most->line, strlen(most->line));
 		j->line_share = most->ns / fmax(t.all, t.found);
 	}
-	free(t.list);
-	hr_map64_done(&t.by_text);
+	times_done(&t);
 	for (size_t i = j->first; i < j->end; i++)
 		j->model_samples += hr__job_has(j, i) ? lives->list[i].model_samples : 0;
-	own_lines(j, false, &j->own_lines);
-	own_lines(j, true, &j->start_lines);
+	own_lines(j, HR_PHASE_TRAIN, &j->own_lines);
+	own_lines(j, HR_PHASE_START, &j->start_lines);
+	own_lines(j, HR_PHASE_VALIDATION, &j->validation_lines);
 }

@@ -104,8 +104,9 @@ struct hr_line_part {
 
 /* A line of Python in which a training thread was outside of waits, the model and other regions. */
 struct hr_own_line {
-	const char *line; /* as in hr_line_part */
-	bool start;	  /* before the first loop, not in a loop */
+	const char *line;  /* as in hr_line_part */
+	const char *inner; /* the innermost line, of a library that this line called; or `line` */
+	unsigned phase;	   /* HR_PHASE_START, HR_PHASE_TRAIN or HR_PHASE_VALIDATION */
 	uint64_t ns, samples;
 };
 

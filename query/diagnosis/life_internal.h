@@ -64,8 +64,8 @@ struct hr_made {
 struct hr_line_point {
 	uint64_t proc;
 	int64_t at;
-	uint64_t every_ns; /* the sample stands for so much time */
-	const char *line;  /* as in hr_line_part; NULL: in the model */
+	uint64_t every_ns;	  /* the sample stands for so much time */
+	const char *line, *inner; /* as in hr_own_line; NULL: in the model */
 };
 
 /*

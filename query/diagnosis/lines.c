@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/array.h"
 #include "common/fnv.h"
@@ -73,6 +74,22 @@ int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *en
 	return error;
 }
 
+/* Returns the innermost frame of a stack, or `line`. NULL: memory is short. */
+static const char *inner_text(struct hr_life_reader *r, const struct hr_json_part *stack,
+			      const char *line)
+{
+	struct hr_json_part frames;
+	const char *end;
+
+	if (!hr_json_part_find(stack->p, stack->n, HR_ARGS_STACK, &frames) ||
+	    frames.type != HR_JSON_STRING)
+		return line;
+	end = memmem(frames.p, frames.n, " < ", 3);
+	if (end != NULL)
+		frames.n = (size_t)(end - frames.p);
+	return line_text(r, &frames);
+}
+
 /* Adds the samples of a stack; `point` is that of the mark. */
 static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack,
 		      struct hr_line_point point)
@@ -88,9 +105,12 @@ static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack
 	    !hr_json_part_find(stack->p, stack->n, HR_ARGS_AGO_NS, &list) ||
 	    list.type != HR_JSON_ARRAY)
 		return 0;
-	point.line = model ? NULL : line_text(r, &line);
-	if (point.line == NULL && !model)
-		return -ENOMEM;
+	if (!model) {
+		point.line = line_text(r, &line);
+		point.inner = point.line != NULL ? inner_text(r, stack, point.line) : NULL;
+		if (point.inner == NULL)
+			return -ENOMEM;
+	}
 	p = list.p + 1;
 	while (hr__next_of(&list, &p, &ago)) {
 		struct hr_line_point one = point;
@@ -133,18 +153,19 @@ static int by_time(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-static int own_add(struct hr_train_life *life, const struct hr_line_point *p, bool start)
+static int own_add(struct hr_train_life *life, const struct hr_line_point *p, unsigned phase)
 {
 	size_t i = 0;
 
 	while (i < life->n_own_lines &&
-	       (life->own_lines[i].line != p->line || life->own_lines[i].start != start))
+	       (life->own_lines[i].line != p->line || life->own_lines[i].inner != p->inner ||
+		life->own_lines[i].phase != phase))
 		i++;
 	if (i == life->n_own_lines) {
 		if (!hr_array_reserve(life->own_lines, life->n_own_lines, life->own_lines_room))
 			return -ENOMEM;
 		life->own_lines[life->n_own_lines++] =
-		    (struct hr_own_line){.line = p->line, .start = start};
+		    (struct hr_own_line){.line = p->line, .inner = p->inner, .phase = phase};
 	}
 	life->own_lines[i].ns += p->every_ns;
 	life->own_lines[i].samples++;
@@ -165,21 +186,21 @@ int hr__own_lines_add(struct hr_life_reader *r)
 
 	for (size_t i = 0; error == 0 && i < r->n_points; i++) {
 		const struct hr_line_point *p = &r->points[i];
-		bool start;
+		unsigned phase;
 
 		while (k < life->n && life->blocks[k].to <= p->at)
 			k++;
 		if (k == life->n)
 			break;
-		start = life->blocks[k].phase == HR_PHASE_START;
+		phase = life->blocks[k].phase;
 		if (p->proc != life->proc || life->blocks[k].from > p->at ||
 		    life->blocks[k].kind != HR_BLOCK_GAP ||
-		    !(start || hr_phase_loops(life->blocks[k].phase)))
+		    !(phase == HR_PHASE_START || hr_phase_loops(phase)))
 			continue;
 		if (p->line != NULL)
-			error = own_add(life, p, start);
+			error = own_add(life, p, phase);
 		else
-			life->model_samples += !start;
+			life->model_samples += phase == HR_PHASE_TRAIN;
 	}
 	return error;
 }

@@ -147,11 +147,12 @@ static void busy_mark(uint64_t since, uint64_t at)
  */
 static void samples_mark(uint64_t at)
 {
-	char args[300];
+	char args[400];
 
 	snprintf(args, sizeof(args),
 		 "{\"every_ns\":%llu,\"stacks\":["
-		 "{\"line\":\"log.py:7 write\",\"stack\":\"\",\"ago_ns\":[1000000]},"
+		 "{\"line\":\"log.py:7 write\",\"stack\":\"lib/csv.py:9 row < log.py:7 "
+		 "write\",\"ago_ns\":[1000000]},"
 		 "{\"line\":\"net.py:3 "
 		 "forward\",\"stack\":\"\",\"model\":true,\"ago_ns\":[500000,600000]},"
 		 "{\"line\":\"sgd.py:2 step\",\"stack\":\"\",\"ago_ns\":[10000,20000,30000]}]}",

@@ -507,7 +507,7 @@ static void the_training_thread(void **state)
 	says = "do:      make log.py:7 write faster, or do it seldom; if it works on the batch";
 	expect(quick_sample, 40, 2, "heavy_main,,,\n");
 	plan.own_ns = 1500 * US;
-	says = "where:   log.py:7 write (117 ms)";
+	says = "where:   log.py:7 write (117 ms in lib/csv.py:9 row)";
 	expect(quick_sample, 40, 2, "own_code,,,\n");
 	plan.own_ns = 400 * US;
 	says = "outside of the model, the training thread was longest in log.py:7 write (";
@@ -515,6 +515,11 @@ static void the_training_thread(void **state)
 	plan.step_ns = 18 * MS;
 	plan.extra = VALIDATES;
 	plan.epoch = true;
+	expect(quick_sample, 40, 4, "validation,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.extra = VALIDATES;
+	plan.own_ns = 10 * MS;
+	says = "do:      make sgd.py:2 step faster, or validate less often, or on fewer samples";
 	expect(quick_sample, 40, 4, "validation,,,\n");
 	plan.extra = VALIDATES; /* its waits have the same cause as those of the training */
 	expect(latency, 40, 4, "slow_reads,/data/set/,/data,\n");
