@@ -103,19 +103,21 @@ class Status(harness.LiveCase):
         self.assertEqual((self.status().returncode, json.loads(self.status("--json").stdout)["status"]), (1, "degraded"))
 
     def test_processes_that_have_ended_leave_nothing(self):
-        """headraced closes what it opened for a process."""
+        """headraced closes what it opened for a process, and unmaps what it mapped."""
         process = self.start("--", "sh", "-c", f"echo; while read n; do for i in $(seq $n); do cat {self.data}/input; done; echo; done")
         open(f"{self.data}/input", "wb").close()
         process.stdout.readline()
-        descriptors = []
+        kept = []
         for n, done in ((20, 20), (60, 80)):
             process.stdin.write(b"%d\n" % n)
             process.stdin.flush()
             process.stdout.readline()
             self.wait_for("all of them", lambda: [(j["processes"], j["processes_total"]) for j in self.jobs()] == [(0, done)])  # pylint: disable=cell-var-from-loop
             worker, = self.daemons("worker")
-            descriptors.append(len(os.listdir(f"/proc/{worker}/fd")))
-        self.assertLess(descriptors[1], descriptors[0] + 30)
+            with open(f"/proc/{worker}/maps", "rb") as maps:
+                kept.append((len(os.listdir(f"/proc/{worker}/fd")), len(maps.readlines())))
+        for before, after in zip(*kept):
+            self.assertLess(after, before + 30, kept)
 
     def on_terminal(self, columns, **variables):
         """The lines on a terminal of this width."""

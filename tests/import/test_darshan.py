@@ -85,6 +85,7 @@ class Darshan(harness.Case):
         records = self.query("SELECT sum(opens + reads + writes + seeks + stats + syncs + meta_ops)::BIGINT, "
                              "sum(bytes_read + bytes_written)::BIGINT FROM file_records")
         self.assertEqual(records, self.query("SELECT sum(count)::BIGINT, sum(bytes)::BIGINT FROM rollups"))
+        self.assertEqual(self.query("SELECT sum(read_ns + write_ns + meta_ns)::BIGINT FROM file_records"), self.query("SELECT sum(dur_ns)::BIGINT FROM rollups"))
         return records[0]
 
     def test_all_versions(self):

@@ -342,6 +342,20 @@ schedule.step()
         self.assertEqual(len(told.of(OPTIMIZER)), 3)  # not of the closure that failed
         self.assertEqual({r["depth"] for r in told.of(OPTIMIZER)}, {1})
 
+    def test_no_descriptor_stays_open(self):
+        """Of the files in /proc that a fetch reads."""
+        _, out = self.program("""
+import os, time
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 20
+    def __getitem__(self, i): time.sleep(0.03); return float(i)
+def passes():
+    for batch in DataLoader(Slow(), 1): pass
+    return len(os.listdir("/proc/self/fd"))
+print(passes() - passes())
+""")
+        self.assertEqual(out, "0\n")
+
     def test_closures(self):
         """What a closure computes is no part of the step (Lightning computes all in it). LBFGS calls it several times."""
         told, out = self.program("""
