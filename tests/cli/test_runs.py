@@ -4,6 +4,7 @@
 
 import json
 import os
+import subprocess
 
 import harness
 
@@ -84,6 +85,22 @@ class Runs(harness.Case):
                                  env={"HEADRACE_SPOOL": f"{self.dir}/spool"})
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.opens(self.compare(address + "#j1", address + "#j2")), [20, 50])
+        self.check_killed_client(address)
+
+    def check_killed_client(self, address):
+        """The collector ends a query whose client has gone, and goes on."""
+        def children():
+            with open(f"/proc/{self.collector.pid}/task/{self.collector.pid}/children", encoding="ascii") as f:
+                return f.read().split()
+        for _ in range(3):
+            endless = "SELECT count(*) FROM range(100000000000000) t WHERE range % 7 = 8"
+            client = subprocess.Popen([harness.HEADRACE, "query", address, endless], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=harness.clean_environment())
+            self.wait_for("the query", children)
+            client.kill()
+            client.wait()
+            self.wait_for("its end", lambda: not children())
+        self.assertIn("j2", self.ask("query", address, "jobs").stdout)
+        self.assertIsNone(self.collector.poll())
 
     @harness.only_all
     def test_model_of_labels(self):
