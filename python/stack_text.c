@@ -9,7 +9,8 @@
 #include "python/frames.h"
 #include "python/unlocked.h"
 
-#define SHOWN_MAX 8u /* frames in the text */
+#define SHOWN_MAX     8u /* frames in the text */
+#define LIBRARY_SHOWN 3u /* frames in the line, if all are a library's */
 
 static struct {
 	const char *folder;
@@ -144,6 +145,25 @@ static void add_frame(const struct place_text *frame, struct stack_text *ret, un
 	++*shown;
 }
 
+/* Without a frame of the user's code, the innermost frames are the line, as far as they fit. */
+static void set_library_line(struct stack_text *ret)
+{
+	const char *end = ret->stack;
+
+	for (unsigned i = 0; i < LIBRARY_SHOWN; i++) {
+		const char *next = strstr(end, " < ");
+		size_t n = next ? (size_t)(next - ret->stack) : strlen(ret->stack);
+
+		if (n >= sizeof(ret->line))
+			return;
+		memcpy(ret->line, ret->stack, n);
+		ret->line[n] = '\0';
+		if (!next)
+			return;
+		end = next + strlen(" < ");
+	}
+}
+
 bool stack_text_read(const PyThreadState *thread, struct stack_text *ret)
 {
 	struct unlocked_place places[UNLOCKED_MAX];
@@ -162,5 +182,7 @@ bool stack_text_read(const PyThreadState *thread, struct stack_text *ret)
 		if (!frame->is_caller)
 			add_frame(frame, ret, &shown, &own);
 	}
+	if (shown > 0 && !own)
+		set_library_line(ret);
 	return shown > 0;
 }

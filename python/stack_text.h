@@ -16,7 +16,7 @@
 #include "python/stable_abi.h"
 
 struct stack_text {
-	char line[160];	 /* innermost frame that is not foreign; else the innermost frame */
+	char line[160];	 /* innermost frame that is not foreign; else up to three innermost ones */
 	char stack[400]; /* innermost first, with " < " between frames; outer ones may not fit */
 	bool in_fetch;	 /* it ends at the caller of a fetch */
 	bool in_model;	 /* a module of torch.nn is called */

@@ -229,6 +229,23 @@ longer(lambda s: fetch(spin, s), lambda parts: LINES["SPIN"] in [line for line, 
             self.assertTrue(outer["ns"] <= outer["ns"] + at[0] <= clocks["end"], (at, outer, clocks))
             self.assertIn(f"train.py:{lines['SPIN']} spin", [what for what, _ in self.parts(fetches[-1])])
 
+    def test_code_of_a_library(self):
+        """Without a line of the program, the line is the three innermost ones."""
+        self.file("site-packages/lib.py", """\
+            import time
+            def inner(s): time.sleep(s)
+            def convert(s): inner(s)
+            def jitter(s): convert(s)
+            def compose(s): jitter(s)
+            """)
+        for _, _, fetches, _ in self.each_fetch("""
+sys.path.insert(0, "site-packages")
+import lib
+longer(loader._marked_fetch(lib.compose, b'{"loader":0,"worker":0'))
+"""):
+            lines = {stack["line"] for stack in fetches[-1]["args"]["stacks"]}
+            self.assertEqual(lines, {"site-packages/lib.py:2 inner < site-packages/lib.py:3 convert < site-packages/lib.py:4 jitter"})
+
     def test_fork_in_a_fetch(self):
         """Of Python and of C. The next fetch of the parent and of the child is sampled."""
         for _, out, fetches, _ in self.each_fetch("""
