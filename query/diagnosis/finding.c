@@ -28,6 +28,8 @@
  * made belongs to the cause and to the line. Chosen, not measured.
  */
 #define LINE_SURE 0.3
+/* A cause of so much of the time in which batches are made is in the lines that make them. Chosen. */
+#define MOSTLY 0.5
 
 enum { WAIT = 1, ITEM = 2, LOOP = 4, NOTED = 8 }; /* flags of causes.def */
 
@@ -203,6 +205,8 @@ static const char *code_of(struct hr_training_job *j, const struct hr_finding *f
 	if (hr__line_seconds(j, f) > 0)
 		return hr__finding_text(j, "%s (%.0f %% of the wait)", j->line,
 					100 * j->line_share);
+	if (j->lines != NULL && f->lost >= MOSTLY * j->making)
+		return j->lines;
 	if (j->own)
 		return "the code in the waits that the program has marked";
 	return j->workers > 0 ? "__getitem__ of the data set or collate_fn, in the workers"

@@ -94,6 +94,7 @@ struct hr_training_job {
 	/* The line of Python in which its maker was for most of `making`; NULL: not known. */
 	const char *line;
 	double line_share; /* of `making` */
+	const char *lines; /* the longest lines, with their shares; NULL: not known */
 	/* In loops of training, before the first loop, and in validation. */
 	struct hr_own_lines own_lines, start_lines, validation_lines;
 	uint64_t model_samples; /* samples of training threads in the model */

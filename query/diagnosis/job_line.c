@@ -92,6 +92,8 @@ static int block_add(struct line_times *t, const struct hr_train_lives *lives,
 #define SHOWN_MAX 3
 /* Lines that took a smaller share of the wall time are not mentioned. Chosen. */
 #define OWN_SHARE 0.01
+/* A line besides the first one in which batches were made. Chosen. */
+#define LINES_SHARE 0.1
 /* A library's line is named if it is this share of the line that called it. Chosen. */
 #define INNER_SHARE 0.3
 
@@ -177,10 +179,31 @@ static void own_lines(struct hr_training_job *j, unsigned phase, struct hr_own_l
 
 /* ---- both ---- */
 
+/* Sets the line in which most of the wait was, and the text of the longest ones. */
+static void set_lines(struct hr_training_job *j, const struct line_times *t)
+{
+	double all = fmax(t->all, t->found);
+
+	for (size_t i = 0; i < t->n && i < SHOWN_MAX; i++) {
+		double share = t->list[i].ns / all;
+		const char *line =
+		    hr__path_text(j, (const uint8_t *)t->list[i].line, strlen(t->list[i].line));
+
+		if (i == 0) {
+			j->line = line;
+			j->line_share = share;
+		} else if (share < LINES_SHARE) {
+			break;
+		}
+		j->lines = hr__finding_text(j, "%s%s%s (%.0f %%%s)", i > 0 ? j->lines : "",
+					    i > 0 ? ", " : "", line, 100 * share,
+					    i > 0 ? "" : " of the wait");
+	}
+}
+
 void hr__job_line(struct hr_training_job *j)
 {
 	const struct hr_train_lives *lives = &j->d->lives;
-	const struct line_time *most = NULL;
 	struct line_times t = {0};
 
 	for (size_t i = j->first; i < j->end; i++) {
@@ -191,16 +214,13 @@ void hr__job_line(struct hr_training_job *j)
 			    hr_phase_loops(life->blocks[k].phase))
 				j->error = block_add(&t, lives, &life->blocks[k]);
 	}
-	for (size_t i = 0; i < t.n; i++)
-		if (most == NULL || t.list[i].ns > most->ns)
-			most = &t.list[i];
+	if (t.n > 0)
+		qsort(t.list, t.n, sizeof(*t.list), by_time);
 	j->making = t.all / 1e9 / (double)j->lives;
 	j->sampled = t.sampled;
 	j->unsampled = t.unsampled && !t.sampled;
-	if (most != NULL && t.samples >= HR_SAMPLES_LEAST) {
-		j->line = hr__path_text(j, (const uint8_t *)most->line, strlen(most->line));
-		j->line_share = most->ns / fmax(t.all, t.found);
-	}
+	if (t.n > 0 && t.samples >= HR_SAMPLES_LEAST)
+		set_lines(j, &t);
 	times_done(&t);
 	for (size_t i = j->first; i < j->end; i++)
 		j->model_samples += hr__job_has(j, i) ? lives->list[i].model_samples : 0;
