@@ -27,9 +27,10 @@ static void append(const struct hr_json_part *object, const char *key, char *roo
 
 static const char *in_pool(struct hr_life_reader *r, const char *text)
 {
-	char *copy = hr_pool_get(&r->q->pool, strlen(text) + 1);
+	size_t n = strlen(text) + 1;
+	char *copy = hr_pool_get(&r->q->pool, n);
 
-	return copy != NULL ? strcpy(copy, text) : NULL;
+	return copy != NULL ? memcpy(copy, text, n) : NULL;
 }
 
 static const char *text_of(struct hr_life_reader *r, const struct hr_json_part *object,
@@ -55,7 +56,7 @@ static const char *others_of(struct hr_life_reader *r, const struct hr_json_part
 		size_t n = strlen(room);
 
 		if (n > 0 && n + sizeof(", ") <= sizeof(room))
-			strcpy(room + n, ", ");
+			memcpy(room + n, ", ", sizeof(", "));
 		append(&thread, HR_ARGS_LINE, room, sizeof(room));
 	}
 	return in_pool(r, room);

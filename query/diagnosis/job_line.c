@@ -38,7 +38,7 @@ static int time_add(struct line_times *t, const char *line, double ns)
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, line, strlen(line));
 	uint32_t i = hr_map64_get(&t->by_text, hash);
 
-	if (i == HR_MAP64_NONE) {
+	if (i >= t->n) { /* HR_MAP64_NONE */
 		i = (uint32_t)t->n;
 		if (!hr_array_reserve(t->list, t->n, t->room) ||
 		    hr_map64_set(&t->by_text, hash, i) < 0)

@@ -257,17 +257,26 @@ static void hide_waits(struct hr_mark *marks, size_t busy)
 			    (int64_t)((1 - idle / waited) * (double)(marks[i].to - marks[i].from));
 }
 
-/* Whether marks[i] contains a loader's wait of the same thread. */
-static bool has_loader_wait(const struct hr_mark *marks, size_t n, size_t i)
+/*
+ * Finds the loader's waits of the same thread that marks[i] contains, an own wait. They get its
+ * samples, because a fetch within a wait that is sampled has none.
+ */
+static void find_loader_waits(struct hr_mark *marks, size_t n, size_t i)
 {
-	const struct hr_mark *outer = &marks[i];
+	struct hr_mark *outer = &marks[i];
 
 	for (size_t k = i + 1; k < n && marks[k].proc == outer->proc && marks[k].from < outer->to;
-	     k++)
-		if (marks[k].tid == outer->tid && marks[k].kind == HR_REGION_INPUT_WAIT &&
-		    !marks[k].own && !marks[k].added)
-			return true;
-	return false;
+	     k++) {
+		struct hr_mark *m = &marks[k];
+
+		if (m->tid != outer->tid || m->kind != HR_REGION_INPUT_WAIT || m->own || m->added)
+			continue;
+		outer->outer = true;
+		if (m->n_lines == 0) {
+			m->first_line = outer->first_line;
+			m->n_lines = outer->n_lines;
+		}
+	}
 }
 
 int hr__marks_read(struct hr_life_reader *r)
@@ -295,7 +304,8 @@ int hr__marks_read(struct hr_life_reader *r)
 		qsort(r->marks, r->n_marks, sizeof(*r->marks), by_process_and_time);
 	hr__points_sort(r);
 	for (size_t i = 0; i < r->n_marks; i++)
-		r->marks[i].outer = r->marks[i].own && has_loader_wait(r->marks, r->n_marks, i);
+		if (r->marks[i].own)
+			find_loader_waits(r->marks, r->n_marks, i);
 	for (size_t i = 0; i < r->n_marks; i++)
 		if (r->marks[i].kind == HR_MARK_BUSY)
 			hide_waits(r->marks, i);
