@@ -10,6 +10,7 @@
 
 #include "common/array.h"
 #include "common/json_part.h"
+#include "common/text.h"
 #include "proto/args.h"
 
 #define OTHERS_MAX 4 /* lines of other threads that are shown */
@@ -25,12 +26,15 @@ static void append(const struct hr_json_part *object, const char *key, char *roo
 		room[n + hr_json_part_text(&value, room + n)] = '\0';
 }
 
+/* The text is of another machine: it is escaped. */
 static const char *in_pool(struct hr_life_reader *r, const char *text)
 {
-	size_t n = strlen(text) + 1;
-	char *copy = hr_pool_get(&r->q->pool, n);
+	size_t n = strlen(text), size = 4 * n + 1;
+	char *copy = hr_pool_get(&r->q->pool, size);
 
-	return copy != NULL ? memcpy(copy, text, n) : NULL;
+	if (copy != NULL)
+		hr_text_escape(copy, size, text, n);
+	return copy;
 }
 
 static const char *text_of(struct hr_life_reader *r, const struct hr_json_part *object,

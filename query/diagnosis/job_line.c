@@ -146,7 +146,9 @@ static const char *inner_of(struct hr_training_job *j, unsigned phase, const str
 		j->error = -ENOMEM;
 	else if (t.n > 0 && t.list[0].line[0] != '\0' && strcmp(t.list[0].line, line->line) != 0 &&
 		 t.list[0].ns >= INNER_SHARE * line->ns)
-		text = hr__finding_text(j, " in %s", t.list[0].line);
+		text = hr__finding_text(
+		    j, " in %s",
+		    hr__path_text(j, (const uint8_t *)t.list[0].line, strlen(t.list[0].line)));
 	times_done(&t);
 	return text;
 }

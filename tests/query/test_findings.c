@@ -635,6 +635,11 @@ static void exceptions(void **state)
 	plan.raises = "{\"type\":7,\"line\":[]}";
 	says = "worker process 2 raised an exception while it made a batch";
 	expect(computes, 40, 2, "failed,,,0\n");
+	/* Of another machine. */
+	plan.exit = "2";
+	plan.raises = "{\"type\":\"a\\u001bb\",\"line\":\"x\\u001b.py:1 f\"}";
+	says = "counted from 0: x\\x1B.py:1 f";
+	expect(computes, 40, 2, "failed,,,0\n");
 	plan.exit = "0";
 	plan.raises = RAISES;
 	expect(computes, 40, 2, "few_workers,,,\n");
