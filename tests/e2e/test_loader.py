@@ -183,7 +183,7 @@ class Ends(Loader):
     def test_main_sigkill(self):
         traced = self.ended("main_sigkill", killed=5, status=128 + signal.SIGKILL)
         first = traced.sql("SELECT cause, meaning FROM findings WHERE number = 1")[0]
-        self.assertEqual(first["cause"], "killed")
+        self.assertEqual(first["cause"], "failed")
         self.assertRegex(first["meaning"], "the training process .* by SIGKILL$")
 
 
