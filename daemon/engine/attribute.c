@@ -235,6 +235,14 @@ static void update_worker(struct hr_engine *e, struct hr_proc *p)
 	hr__proc_dirty(e, p);
 }
 
+/* Children attach later than their base, so they follow it in the list. */
+static void update_workers_of(struct hr_engine *e, const struct hr_proc *base)
+{
+	for (struct hr_proc *q = base->next; q; q = q->next)
+		if (q->id.base == base->id.proc && !q->end_ns)
+			update_worker(e, q);
+}
+
 /*
  * Assigns the worker number of p again, after p reported its number in its loader. From then on,
  * siblings that report no number are not workers.
@@ -248,9 +256,7 @@ static void attribute_take_number(struct hr_engine *e, struct hr_proc *p)
 	p->id.worker_plus1 = 0;
 	if (base && !base->id.has_loaders) {
 		base->id.has_loaders = 1;
-		for (struct hr_proc *q = e->first; q; q = q->next)
-			if (q->id.base == p->id.base && !q->end_ns)
-				update_worker(e, q);
+		update_workers_of(e, base);
 	}
 	update_worker(e, p);
 }
@@ -372,7 +378,6 @@ void hr__attribute_env(struct hr_engine *e, struct hr_proc *p, const char *text,
 	update_worker(e, p);
 }
 
-/* Children attach later than their base, so they follow it in the list. */
 void hr__attribute_remove(struct hr_engine *e, struct hr_proc *p)
 {
 	for (struct hr_proc *q = p->next; q; q = q->next)
@@ -394,7 +399,5 @@ void hr__attribute_trains(struct hr_engine *e, struct hr_proc *p)
 {
 	p->id.trains = 1;
 	update_worker(e, p);
-	for (struct hr_proc *q = p->next; q; q = q->next)
-		if (q->id.base == p->id.proc && !q->end_ns)
-			update_worker(e, q);
+	update_workers_of(e, p);
 }
