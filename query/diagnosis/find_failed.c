@@ -148,12 +148,6 @@ static bool find_killed(struct hr_training_job *j)
 
 /* ---- exceptions ---- */
 
-static const struct hr_process *process_of(const struct hr_training_job *j, size_t life,
-					   uint64_t proc)
-{
-	return hr_stream_process(j->d->q->streams[j->d->lives.list[life].stream].s, proc);
-}
-
 /* Whether the process ended by itself, and not well. */
 static bool has_failed(const struct hr_process *p)
 {
@@ -183,7 +177,7 @@ static void add_raised_of(const struct hr_training_job *j, size_t life, struct r
 	const struct hr_train_lives *all = &j->d->lives;
 	const struct hr_train_life *l = &all->list[life];
 
-	if (!has_failed(process_of(j, life, l->proc)))
+	if (!has_failed(hr__job_process(j, l->stream, l->proc)))
 		return;
 	add_raised(to, &l->raised, life, false);
 	for (size_t i = 0; i < all->n_workers; i++)
@@ -194,6 +188,7 @@ static void add_raised_of(const struct hr_training_job *j, size_t life, struct r
 static void find_raised(struct hr_training_job *j)
 {
 	const struct hr_process *trainer, *process;
+	const struct hr_train_life *life;
 	struct raised r = {0};
 	struct hr_finding *f;
 
@@ -203,17 +198,18 @@ static void find_raised(struct hr_training_job *j)
 	f = r.processes > 0 ? hr__finding_new(j, HR_FOUND_FAILED, 0) : NULL;
 	if (f == NULL)
 		return;
-	trainer = process_of(j, r.life, j->d->lives.list[r.life].proc);
-	process = process_of(j, r.life, r.first->proc);
+	life = &j->d->lives.list[r.life];
+	trainer = hr__job_process(j, life->stream, life->proc);
+	process = hr__job_process(j, life->stream, r.first->proc);
 	set_process(j, f, process, r.life);
 	f->meaning = hr__finding_text(j, "%s raised %s while it made a batch",
 				      who_text(j, process, r.is_worker),
 				      r.first->type[0] != '\0' ? r.first->type : "an exception");
 	f->line = r.first->line;
-	f->evidence = hr__finding_text(
-	    j, "%s before the training process ended with exit status %ld",
-	    hr__seconds(fmax(0, (double)(j->d->lives.list[r.life].to - r.first->at) / 1e9)).s,
-	    strtol(trainer->msg->exit, NULL, 10));
+	f->evidence =
+	    hr__finding_text(j, "%s before the training process ended with exit status %ld",
+			     hr__seconds(fmax(0, (double)(life->to - r.first->at) / 1e9)).s,
+			     strtol(trainer->msg->exit, NULL, 10));
 	if (r.processes > 1)
 		f->evidence = hr__finding_text(j, "%s; it is the first of %zu processes that did",
 					       f->evidence, r.processes);

@@ -65,16 +65,10 @@ struct culprit {
 	size_t hang; /* number of training processes that hang */
 };
 
-static const struct hr_process *process_of(const struct hr_training_job *j, uint32_t stream,
-					   uint64_t proc)
-{
-	return hr_stream_process(j->d->q->streams[stream].s, proc);
-}
-
 /* Whether the process lives, or a signal ended it: one that ends by itself has not hung. */
 static bool is_stopped(const struct hr_training_job *j, const struct hr_train_life *life)
 {
-	const struct hr_process *p = process_of(j, life->stream, life->proc);
+	const struct hr_process *p = hr__job_process(j, life->stream, life->proc);
 
 	return p->msg->end_ns == 0 || strncmp(p->msg->exit, "SIG", strlen("SIG")) == 0;
 }
@@ -159,7 +153,7 @@ static const char *what_for(struct hr_training_job *j, const struct culprit *c,
 	if (c->worker != NULL)
 		return hr__finding_text(
 		    j, "the training waits for a batch of worker process %d, which %s",
-		    process_of(j, c->worker->stream, c->worker->proc)->msg->pid, does(j, h));
+		    hr__job_process(j, c->worker->stream, c->worker->proc)->msg->pid, does(j, h));
 	if (h->in == HR_HANG_WAIT)
 		return "the training waits for a batch of its workers";
 	if (c->sure == 1 && c->hang > 1)

@@ -28,7 +28,7 @@
  * made belongs to the cause and to the line. Chosen, not measured.
  */
 #define LINE_SURE 0.3
-/* A cause of so much of the time in which batches are made is in the lines that make them. Chosen. */
+/* A cause of so much of the time in which batches are made is in their lines. Chosen. */
 #define MOSTLY 0.5
 
 enum { WAIT = 1, ITEM = 2, LOOP = 4, NOTED = 8 }; /* flags of causes.def */

@@ -157,6 +157,13 @@ static inline double hr__per_operation(double seconds, double operations)
 	return seconds / (operations > 0 ? operations : 1);
 }
 
+/* Returns a process of the job. */
+static inline const struct hr_process *hr__job_process(const struct hr_training_job *j,
+						       uint32_t stream, uint64_t proc)
+{
+	return hr_stream_process(j->d->q->streams[stream].s, proc);
+}
+
 /* Returns the seconds that a change must save, or a cause must take, to be worth it. */
 static inline double hr__worth(const struct hr_training_job *j)
 {
