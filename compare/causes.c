@@ -151,9 +151,8 @@ static void explain_work(struct hr_causes_search *s)
 	if (cause == NULL)
 		return;
 	cause->what = cause_text(s, "%s: %s %s instead of %s", cause_meaning(HR_WHY_work, seconds),
-				 hr_text_count((uint64_t)(c->work[HR_COMPARE_B] + 0.5)).s,
-				 hr_compare_work_unit(c),
-				 hr_text_count((uint64_t)(c->work[HR_COMPARE_A] + 0.5)).s);
+				 hr_compare_count(c->work[HR_COMPARE_B]).s, hr_compare_work_unit(c),
+				 hr_compare_count(c->work[HR_COMPARE_A]).s);
 	cause->evidence = epochs_text(s);
 }
 
@@ -469,7 +468,7 @@ static enum hr_compare_cause_id cause_of(struct hr_causes_search *s, const struc
 /* Writes "1,000 reads of 64.0 KiB, 12.3 ms each" */
 static void put_reads(FILE *to, const struct hr_kind_means *m)
 {
-	fprintf(to, "%s reads of %s, %s each", hr_text_count((uint64_t)(m->reads + 0.5)).s,
+	fprintf(to, "%s reads of %s, %s each", hr_compare_count(m->reads).s,
 		hr_text_size((uint64_t)per(m->bytes_read, m->reads)).s,
 		hr_compare_seconds(per(m->read_s, m->reads)).s);
 }
@@ -493,8 +492,8 @@ static char *evidence_of(struct hr_causes_search *s, const struct hr_kind *k)
 		fputc(')', to);
 	}
 	if (fabs(b->opens - a->opens) >= 0.5)
-		fprintf(to, "; %s opens (A: %s)", hr_text_count((uint64_t)(b->opens + 0.5)).s,
-			hr_text_count((uint64_t)(a->opens + 0.5)).s);
+		fprintf(to, "; %s opens (A: %s)", hr_compare_count(b->opens).s,
+			hr_compare_count(a->opens).s);
 	if (b->mount != NULL)
 		fprintf(to, "; on %s", b->mount);
 	if (a->mount != NULL && (b->mount == NULL || strcmp(a->mount, b->mount) != 0))

@@ -38,3 +38,8 @@ struct hr_human hr_compare_seconds(double seconds)
 	snprintf(ret.s, sizeof(ret.s), "%s%.30s", seconds < 0 ? "-" : "", text.s);
 	return ret;
 }
+
+struct hr_human hr_compare_count(double n)
+{
+	return hr_text_count((uint64_t)(n + 0.5));
+}

@@ -30,4 +30,7 @@ bool hr_quantity_has(enum hr_quantity quantity, const char *phase, const char *p
 /* A duration for people, also a negative one. */
 struct hr_human hr_compare_seconds(double seconds);
 
+/* A mean number for people, rounded; not negative. */
+struct hr_human hr_compare_count(double n);
+
 #endif

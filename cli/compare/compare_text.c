@@ -168,8 +168,8 @@ static void put_each(struct hr_sheet *p, const struct hr_comparison *c, const ch
 		hr_sheet_say(p, HR_STYLE_PLAIN, LABEL, label, "%s instead of %s (%s %s, %s in A)",
 			     hr_compare_seconds(loop->b / n[HR_COMPARE_B]).s,
 			     hr_compare_seconds(loop->a / n[HR_COMPARE_A]).s,
-			     hr_text_count((uint64_t)(n[HR_COMPARE_B] + 0.5)).s, what,
-			     hr_text_count((uint64_t)(n[HR_COMPARE_A] + 0.5)).s);
+			     hr_compare_count(n[HR_COMPARE_B]).s, what,
+			     hr_compare_count(n[HR_COMPARE_A]).s);
 }
 
 void hr_compare_settings_text(const struct hr_comparison *c, char to[HR_COMPARE_LINE])
@@ -269,9 +269,8 @@ static void put_kind(struct hr_sheet *p, const struct hr_kind *k)
 		const struct hr_kind_means *m = i == HR_COMPARE_B ? &k->measured : &k->side[i];
 
 		hr_sheet_line(p, HR_STYLE_PLAIN, "%-30.30s %s %9s %9s %10s %10s",
-			      i > 0 ? "" : hr_kind_shown(k), names[i],
-			      hr_text_count((uint64_t)(m->opens + 0.5)).s,
-			      hr_text_count((uint64_t)(m->reads + 0.5)).s,
+			      i > 0 ? "" : hr_kind_shown(k), names[i], hr_compare_count(m->opens).s,
+			      hr_compare_count(m->reads).s,
 			      hr_text_size((uint64_t)(m->bytes_read + m->bytes_written)).s,
 			      hr_compare_seconds(hr_kind_seconds(m)).s);
 	}

@@ -475,7 +475,7 @@ static void other_number_of_steps(void **state)
 	hr_comparison_done(&c);
 }
 
-/* Each sample came twice in A, and the epochs are the same: B does half of the work, and no less. */
+/* Each sample came twice in A, and the epochs are the same: B does half of the work. */
 static void half_of_the_samples(void **state)
 {
 	struct hr_comparison c;
