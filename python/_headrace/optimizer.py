@@ -100,7 +100,9 @@ def _mark_step(cls):
                     began = api.now()
             elif not last.leads:
                 steps.found(thread)
-            args, kwargs, closure = _with_closure(args, kwargs)
+            closure = None
+            if len(args) > 1 or kwargs:
+                args, kwargs, closure = _with_closure(args, kwargs)
             try:
                 if closure is None:
                     begin(name)
