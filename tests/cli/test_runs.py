@@ -88,7 +88,7 @@ class Runs(harness.Case):
         self.check_killed_client(address)
 
     def check_killed_client(self, address):
-        """The collector ends a query whose client has gone, and goes on."""
+        """The collector ends a query whose client was killed, and answers further ones."""
         def children():
             with open(f"/proc/{self.collector.pid}/task/{self.collector.pid}/children", encoding="ascii") as f:
                 return f.read().split()
