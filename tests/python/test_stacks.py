@@ -239,7 +239,7 @@ longer(lambda s: fetch(spin, s), lambda parts: LINES["SPIN"] in [line for line, 
             def compose(s): jitter(s)
             """)
         for _, _, fetches, _ in self.each_fetch("""
-sys.path.insert(0, "site-packages")
+sys.path.insert(0, os.path.abspath("site-packages"))  # old versions of Python do not make it absolute
 import lib
 longer(loader._marked_fetch(lib.compose, b'{"loader":0,"worker":0'))
 """):
