@@ -2,6 +2,7 @@
 """Marks the exception that ends the making of a batch."""
 
 from . import api
+from .stacks import place
 
 MARK = api.name("exception", "headrace", None, api.MARK)
 
@@ -26,13 +27,7 @@ def _line(traceback):
     """Returns `file:line function` of the innermost frame of the user's own code; if there is none, of the innermost frame."""
     own = last = None
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        last = (code.co_filename, traceback.tb_lineno, code.co_name)
-        own = _place(*last, 0) or own
+        last = (traceback.tb_frame.f_code, traceback.tb_lineno)
+        own = place(*last) or own
         traceback = traceback.tb_next
-    return own or (last and _place(*last, 1)) or ""
-
-
-def _place(path, line, function, foreign):
-    place = getattr(api.module, "stacks_place", None)
-    return place(path, line, function, foreign) if place else None
+    return own or (last and place(*last, foreign=True)) or ""

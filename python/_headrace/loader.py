@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.utils.data: waits for batches, and fetches."""
 
+import sys
 from inspect import isgeneratorfunction
 
 from . import api, stacks, steps
@@ -43,6 +44,19 @@ def _lost(iterator):
     return _follow(iterator, getattr(iterator, "_headrace_loader", None) or steps.Loader(None), api.now())
 
 
+def _made(frame):
+    """Returns args with the innermost line of the user's own code from this frame outwards; None: there is none."""
+    try:
+        while frame is not None:
+            line = stacks.place(frame.f_code, frame.f_lineno)
+            if line:
+                return ('{"made":"%s"}' % line).encode("utf-8", "replace")
+            frame = frame.f_back
+    except UnicodeEncodeError:
+        pass
+    return None
+
+
 def mark_loader(module):
     base = module._BaseDataLoaderIter
     _mark_dataloader(module.DataLoader, base)
@@ -58,18 +72,18 @@ def _mark_dataloader(cls, base):
     def __init__(*args, **kwargs):
         init(*args, **kwargs)
         if not api.compiling():
-            known(args[0])
+            known(args[0]).made = _made(sys._getframe(1))
 
     @replaces(cls)
     def __iter__(self):
         if api.compiling():
             return iterate(self)
-        began = api.now()
+        began, made = api.now(), known(self).made
         try:
             api.begin(START)
             iterator = iterate(self)
         finally:
-            api.end(None)
+            api.end(made)
         if isinstance(iterator, base):
             _follow(iterator, known(self), began)
         return iterator

@@ -28,6 +28,13 @@ def worker():
         api.module.stacks_worker()
 
 
+def place(code, line, foreign=False):
+    """Returns `file:line function`. None: there are no samples, or the code is not the user's own and `foreign` is false.
+    UnicodeEncodeError."""
+    text = getattr(api.module, "stacks_place", None)
+    return text(code.co_filename, line, getattr(code, "co_qualname", code.co_name), int(foreign)) if text else None
+
+
 def _start(module):
     reason = module.stacks_start((os.environ.get("HEADRACE_STACKS") or os.getcwd(), *CALLERS), foreign())
     if reason:

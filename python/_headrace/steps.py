@@ -71,7 +71,7 @@ class Ours:
 class Loader(Ours):
     """What headrace stores about a loader."""
 
-    __slots__ = ("number", "trains", "batches", "ref", "latest")
+    __slots__ = ("number", "trains", "batches", "ref", "latest", "made")
 
     def __init__(self, number):
         self.number = number
@@ -79,6 +79,7 @@ class Loader(Ours):
         self.batches = 0  # number of batches that were requested
         self.ref = None  # a weak reference to the loader, if known
         self.latest = None  # a weak reference to its newest iterator
+        self.made = None  # args with the line that made it, if known
 
 
 class Pass(Ours):

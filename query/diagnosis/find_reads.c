@@ -155,8 +155,9 @@ static void also_workers(struct hr_training_job *j, struct hr_finding *f)
 
 	if (isfinite(saved) && saved > LEAST_WORKERS * f->lost)
 		f->action = hr__finding_text(
-		    j, "%s; or first double num_workers of the DataLoader (now %u): about %s less",
-		    f->action, j->workers, hr__seconds(saved).s);
+		    j, "%s; or first %s: about %s less", f->action,
+		    hr__set_loader(j, "num_workers", HR_MORE * j->workers, j->workers),
+		    hr__seconds(saved).s);
 }
 
 static void advise_fewer_files(struct hr_training_job *j, struct hr_finding *f)

@@ -302,11 +302,9 @@ static void find_batches(struct hr_training_job *j, struct hr_job_waits *w)
 
 		setting.prefetch = best;
 		f->evidence = spread(j, &slowest);
-		f->action = hr__finding_text(
-		    j,
-		    "set prefetch_factor=%u of the DataLoader (now %u), or make the "
-		    "slowest batches faster: %s",
-		    best, prefetch, slowest.remedy);
+		f->action = hr__finding_text(j, "%s, or make the slowest batches faster: %s",
+					     hr__set_loader(j, "prefetch_factor", best, prefetch),
+					     slowest.remedy);
 		(void)hr__predict(j, f, &setting);
 		hr__avoid(j, f, 1 << HR_USUAL_CORES,
 			  "more cores: for most of the time, the workers have no batch to make");

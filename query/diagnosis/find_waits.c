@@ -351,7 +351,9 @@ static void find_workers(struct hr_training_job *j)
 				       j->workers == 1 ? "" : "s");
 	setting.persistent = true;
 	if (j->loops > SEVERAL_LOOPS && !j->persistent) {
-		f->action = "set persistent_workers=True of the DataLoader";
+		f->action =
+		    hr__finding_text(j, "set persistent_workers=True of the DataLoader%s",
+				     j->made != NULL ? hr__finding_text(j, " (%s)", j->made) : "");
 		(void)hr__predict(j, f, &setting);
 		f->gain_low = fmin(f->gain_low, lost);
 		f->gain_high = fmin(f->gain_high, lost);
@@ -492,8 +494,7 @@ static void find_prefetch(struct hr_training_job *j, double lost)
 		f->action = "let the loader prefetch more batches";
 		return;
 	}
-	f->action = hr__finding_text(j, "set prefetch_factor=%u of the DataLoader (now %u)",
-				     setting.prefetch, prefetch);
+	f->action = hr__set_loader(j, "prefetch_factor", setting.prefetch, prefetch);
 	(void)hr__predict(j, f, &setting);
 }
 

@@ -193,6 +193,12 @@ const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f)
 
 /* ---- the place ---- */
 
+const char *hr__set_loader(struct hr_training_job *j, const char *name, uint32_t to, uint32_t now)
+{
+	return hr__finding_text(j, "set %s=%u of the DataLoader (%s%snow %u)", name, to,
+				j->made != NULL ? j->made : "", j->made != NULL ? ", " : "", now);
+}
+
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */
 static const char *code_of(struct hr_training_job *j, const struct hr_finding *f)
 {
@@ -201,7 +207,9 @@ static const char *code_of(struct hr_training_job *j, const struct hr_finding *f
 	if (causes[f->cause].flags & LOOP)
 		return "the training loop";
 	if (!(causes[f->cause].flags & ITEM))
-		return NULL;
+		return hr_finding_is_wait(f->cause) && j->made != NULL
+			   ? hr__finding_text(j, "%s (the DataLoader)", j->made)
+			   : NULL;
 	if (hr__line_seconds(j, f) > 0)
 		return hr__finding_text(j, "%s (%.0f %% of the wait)", j->line,
 					100 * j->line_share);

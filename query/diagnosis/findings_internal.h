@@ -85,6 +85,7 @@ struct hr_training_job {
 	uint32_t workers, prefetch; /* settings of the last training loop */
 	bool persistent, iterable;
 	bool other_kind, own; /* as in hr_loop, of the last training loop */
+	const char *made;     /* the same, escaped */
 	/* The share of the waits for files that no finding has yet. */
 	double io_left;
 	/* Waits of loops while a batch was made; whether fetches in them have samples. */
@@ -216,6 +217,8 @@ void hr__finding_describe(struct hr_training_job *j, struct hr_finding *f);
 double hr__line_seconds(const struct hr_training_job *j, const struct hr_finding *f);
 /* Returns the end of an action, "; ...", for a cause whose line must be found; "": it is known. */
 const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f);
+/* Returns the advice to change a setting of the DataLoader, with the line that made it. */
+const char *hr__set_loader(struct hr_training_job *j, const char *name, uint32_t to, uint32_t now);
 /* Formats a text in the query's pool. Returns NULL and sets j->error if memory is short. */
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);

@@ -125,8 +125,7 @@ void hr__add_workers(struct hr_training_job *j, struct hr_finding *f, uint32_t m
 		return;
 	setting.workers = workers;
 	if (hr__predict(j, f, &setting) && f->gain_high > 0)
-		f->action = hr__finding_text(j, "set num_workers=%u of the DataLoader (now %u)",
-					     workers, j->workers);
+		f->action = hr__set_loader(j, "num_workers", workers, j->workers);
 }
 
 void hr__try_no_workers(struct hr_training_job *j, struct hr_finding *f)
@@ -143,9 +142,9 @@ void hr__try_no_workers(struct hr_training_job *j, struct hr_finding *f)
 	f->gain_low = none.gain_low;
 	f->gain_high = none.gain_high;
 	f->action = hr__finding_text(j,
-				     "set num_workers=0 of the DataLoader (now %u): the training "
-				     "thread makes a batch in less time than it waits for workers",
-				     j->workers);
+				     "%s: the training thread makes a batch in less time than it "
+				     "waits for workers",
+				     hr__set_loader(j, "num_workers", 0, j->workers));
 }
 
 uint32_t hr__whole_cores(const struct hr_training_job *j)

@@ -153,9 +153,10 @@ struct hr_loop {
 	uint32_t workers, prefetch; /* 0: none */
 	uint32_t batch_size;	    /* number of samples; 0: unknown */
 	bool persistent, iterable;
-	bool other_kind; /* the domain of its waits is not PyTorch's; its settings are unknown */
-	bool own;	 /* the program itself has marked its waits */
-	bool trains;	 /* its loader feeds an optimizer, or steps begin with its batches */
+	const char *made; /* the line that made the loader, in the query's pool; NULL: unknown */
+	bool other_kind;  /* the domain of its waits is not PyTorch's; its settings are unknown */
+	bool own;	  /* the program itself has marked its waits */
+	bool trains;	  /* its loader feeds an optimizer, or steps begin with its batches */
 	/* Time between waits for which the thread's CPU time is known, and this CPU time. */
 	uint64_t between_ns, between_cpu_ns;
 	/* CPU time of other threads of the process since the first wait. */

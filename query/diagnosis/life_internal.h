@@ -29,6 +29,7 @@ struct hr_mark {
 	/* Wait: until this time it cost nothing, because the accelerator worked. */
 	int64_t hidden_to;
 	uint32_t first_line, n_lines; /* wait or fetch: its samples, as in hr_fetch */
+	const char *made;	      /* HR_MARK_CREATES: as in hr_loop */
 	bool open;		      /* the region had not ended, so it has no args */
 	bool added;		      /* the sum of several short regions, see hr_added */
 	bool end;		      /* a wait that returned no batch */
@@ -119,6 +120,11 @@ static inline bool hr__next_of(const struct hr_json_part *list, const char **at,
 /* marks.c: reads the regions of r->stream within r->span into r->marks. -ENOMEM. */
 int hr__marks_read(struct hr_life_reader *r);
 
+/*
+ * lines.c: returns a copy of the text, one for each text that this reader finds. NULL: memory is
+ * short.
+ */
+const char *hr__line_text(struct hr_life_reader *r, const struct hr_json_part *line);
 /* lines.c: adds the samples of a fetch, a JSON list, to r->to, and refers to them. -ENOMEM. */
 int hr__lines_add(struct hr_life_reader *r, const uint8_t *at, const uint8_t *end,
 		  struct hr_mark *to);

@@ -12,8 +12,7 @@
 #include "proto/args.h"
 #include "query/diagnosis/parts.h"
 
-/* Returns a copy of the text, one for each text that this reader finds. NULL: memory is short. */
-static const char *line_text(struct hr_life_reader *r, const struct hr_json_part *line)
+const char *hr__line_text(struct hr_life_reader *r, const struct hr_json_part *line)
 {
 	uint64_t hash = hr_fnv(HR_FNV_BASIS, line->p, line->n);
 	uint32_t i = hr_map64_get(&r->line_numbers, hash);
@@ -47,7 +46,7 @@ static int add_part(struct hr_life_reader *r, const struct hr_json_part *part, i
 		return 0;
 	if (hr_json_part_find(part->p, part->n, HR_ARGS_SAMPLES, &samples))
 		hr_json_part_int(&samples, &n);
-	text = line_text(r, &line);
+	text = hr__line_text(r, &line);
 	if (text == NULL)
 		return -ENOMEM;
 	if (!hr_array_reserve(to->lines, to->n_lines, to->lines_room))
@@ -87,7 +86,7 @@ static const char *inner_text(struct hr_life_reader *r, const struct hr_json_par
 	end = memmem(frames.p, frames.n, " < ", 3);
 	if (end != NULL)
 		frames.n = (size_t)(end - frames.p);
-	return line_text(r, &frames);
+	return hr__line_text(r, &frames);
 }
 
 /* Adds the samples of a stack; `point` is that of the mark. */
@@ -106,7 +105,7 @@ static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack
 	    list.type != HR_JSON_ARRAY)
 		return 0;
 	if (!model) {
-		point.line = line_text(r, &line);
+		point.line = hr__line_text(r, &line);
 		point.inner = point.line != NULL ? inner_text(r, stack, point.line) : NULL;
 		if (point.inner == NULL)
 			return -ENOMEM;

@@ -42,6 +42,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		    .batch_size = m->batch_size < UINT32_MAX ? (uint32_t)m->batch_size : 0,
 		    .other_kind = m->other_kind,
 		    .own = m->own,
+		    .made = create != NULL ? create->made : NULL,
 		    .persistent = m->persistent,
 		    .iterable = m->iterable,
 		};

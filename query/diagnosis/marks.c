@@ -161,6 +161,17 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 	return HR_REGION_RANGE;
 }
 
+static int set_made(struct hr_life_reader *r, const ProtobufCBinaryData *args, struct hr_mark *to)
+{
+	struct hr_json_part made;
+
+	if (!hr_json_part_find(args->data, args->len, HR_ARGS_MADE, &made) ||
+	    made.type != HR_JSON_STRING)
+		return 0;
+	to->made = hr__line_text(r, &made);
+	return to->made != NULL ? 0 : -ENOMEM;
+}
+
 static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const struct hr_region *g)
 {
 	const ProtobufCBinaryData none = {.data = (uint8_t *)""};
@@ -200,6 +211,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 	    .open = g->open,
 	    .added = g->count > 1,
 	};
+	if (kind == HR_MARK_CREATES && set_made(r, args, mark) < 0)
+		return -ENOMEM;
 	stacks = read_args(mark, args->data, args->data + args->len);
 	mark->hidden_to = mark->hidden ? to : from;
 	torch = is_text(m, g->domain, "torch");

@@ -45,6 +45,7 @@ static void add_life(struct hr_training_job *j, const struct hr_train_life *life
 		j->iterable = l->iterable;
 		j->other_kind = l->other_kind;
 		j->own = l->own;
+		j->made = l->made;
 		j->batches += (double)l->n;
 	}
 	j->wall += (double)(life->to - life->from) / 1e9;
@@ -130,7 +131,9 @@ int hr__job_make(struct hr_training_job *j, const struct hr_diagnosis *d, size_t
 	j->loops /= (double)j->lives;
 	j->waits /= (double)j->lives;
 	j->batches /= (double)j->lives;
-	return read_levels(j);
+	if (j->made != NULL)
+		j->made = hr__path_text(j, (const uint8_t *)j->made, strlen(j->made));
+	return j->error < 0 ? j->error : read_levels(j);
 }
 
 double hr__job_part(const struct hr_training_job *j, enum hr_part part)

@@ -3,6 +3,7 @@
 """Real DataLoaders: every wait, fetch and step that there is, by loader and worker, and programs that go on as without."""
 
 import os
+import re
 
 import harness
 from harness import FETCH, INPUT_WAIT, OPTIMIZER
@@ -109,6 +110,30 @@ print(inspect.isgeneratorfunction(Infinite.__iter__), inspect.isgenerator(iter(l
                 self.assertLess(ends[0], looks[0])
             self.folder.cleanup()
             os.mkdir(self.dir)
+
+    def test_the_line_that_made_a_loader(self):
+        """The innermost one of the program: a class or a library that makes loaders is further inside."""
+        os.makedirs(f"{self.dir}/site-packages")
+        self.write("site-packages/lib.py", "def make(cls, *args): return cls(*args)\n")
+        told, _ = self.program("""
+class Own(DataLoader):
+    def __init__(self, *args):
+        super().__init__(*args)    # OWN
+sys.path.insert(0, os.path.abspath("site-packages"))
+import lib
+for loader in [
+    DataLoader(Data(2)),           # PLAIN
+    Own(Data(2)),
+    lib.make(DataLoader, Data(2)), # LIB
+]:
+    for _ in range(2): list(loader)
+""", env=self.environment(HEADRACE_STACKS=self.dir))
+        with open(f"{self.dir}/program.py", encoding="utf-8") as text:
+            line = {found[1]: n for n, one in enumerate(text, 1) if (found := re.search(r"# (\w+)$", one))}
+        made = [r["args"]["made"] for r in sorted(told.of(name="DataLoader.__iter__"), key=lambda r: r["ns"])]
+        expected = [f"program.py:{line[name]}" for name in ("PLAIN", "OWN", "LIB") for _ in range(2)]
+        self.assertEqual([one.split(" ")[0] for one in made], expected)
+        self.assertEqual({one.split(" ")[1].split(".")[-1] for one in made}, {"main", "__init__"})
 
     def test_loops_without_a_loader(self):
         told, _ = self.program("""

@@ -198,8 +198,9 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 	char args[1000];
 
 	if (plan.start_ns > 0)
-		named_region(HR_REGION_RANGE, at, created,
-			     (struct build_texts){.name = "DataLoader.__iter__"});
+		named_region(
+		    HR_REGION_RANGE, at, created,
+		    (struct build_texts){.name = "DataLoader.__iter__", .args = plan.made});
 	at = idle[0] = created;
 	idle[1] = created + plan.late_ns;
 
@@ -393,19 +394,12 @@ void loader_job_fill(struct fixture__stream *s)
 
 void loader_job_usual(void)
 {
-	plan.on_scratch = NULL;
-	plan.nodes = 1;
-	plan.serial = plan.hidden = plan.epoch = plan.killed = plan.linked = false;
-	plan.busy = plan.quota_milli = plan.others = 0;
-	plan.step_ns = STEP_NS;
-	plan.cpus = 8;
-	plan.start_ns = plan.late_ns = 0;
-	plan.handover_ns = 100 * US;
-	plan.extra = NO_EXTRA;
-	plan.lines = plan.unsampled = 0;
-	plan.iterable = false;
-	plan.wait_cpu_ns = plan.own_ns = 0;
-	plan.python = plan.trains_hang = plan.worker_hang = plan.exit = NULL;
-	plan.worker_exit = plan.raises = NULL;
-	plan.recovers = false;
+	plan = (struct loader_job){.files = plan.files,
+				   .passes = plan.passes,
+				   .sample = plan.sample,
+				   .nodes = 1,
+				   .step_ns = STEP_NS,
+				   .cpus = 8,
+				   .handover_ns = 100 * US,
+				   .extra = NO_EXTRA};
 }

@@ -70,6 +70,7 @@ struct loader_job {
 	enum extra extra;
 	bool iterable;	      /* the data set is */
 	uint64_t wait_cpu_ns; /* of the training thread in a wait; 0: unknown */
+	const char *made;     /* args of iter(): the line that made the loader; NULL: none */
 	const char *python; /* it imports a file from a file system of this type before the loops */
 };
 extern struct loader_job plan;

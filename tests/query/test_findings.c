@@ -466,6 +466,18 @@ static void lines(void **state)
 	expect(latency, 40, 5, "slow_reads,/data/set/,/data,\n");
 }
 
+static void the_line_that_made_the_loader(void **state)
+{
+	plan.made = "{\"made\":\"a\\u001b.py:9 main\"}";
+	plan.start_ns = 1 * MS;
+	says = "set num_workers=8 of the DataLoader (a\\x1B.py:9 main, now 2)";
+	expect(computes, 40, 2, "few_workers,,,\n");
+	plan.made = "{\"made\":\"a.py:9 main\"}";
+	plan.start_ns = 300 * MS;
+	says = "set persistent_workers=True of the DataLoader (a.py:9 main)";
+	expect(quick_sample, 40, 5, "worker_start,,,\n");
+}
+
 static void the_training_thread(void **state)
 {
 	plan.start_ns = 300 * MS;
@@ -653,6 +665,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(workers),
 	    cmocka_unit_test(cores),
 	    cmocka_unit_test(lines),
+	    cmocka_unit_test(the_line_that_made_the_loader),
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(hangs),
