@@ -71,18 +71,28 @@ void hr_loop_add_life(struct hr_summary_loop *l, const struct hr_part_sums *sums
 	}
 }
 
-/* Replaces the wait times, which are sums over regions, by those of the diagnosis. */
+/*
+ * Replaces the wait times, which are sums over regions, by those of the diagnosis. If the program
+ * reported no steps, they are those of the diagnosis, too.
+ */
 static void take_loops(struct hr_summary *s, const struct hr_diagnosis *d)
 {
 	for (size_t i = 0; i < s->n_who; i++) {
 		struct hr_summary_loop *l = &s->who[i].loop;
+		bool reported = l->steps > 0;
 
 		if (s->who[i].worker >= 0)
 			continue;
 		l->wait_ns = 0;
-		for (size_t k = 0; k < d->lives.n; k++)
-			if (d->lives.list[k].rank == s->who[i].rank)
-				hr_loop_add_life(l, &d->sums[k]);
+		for (size_t k = 0; k < d->lives.n; k++) {
+			const struct hr_train_life *life = &d->lives.list[k];
+
+			if (life->rank != s->who[i].rank)
+				continue;
+			hr_loop_add_life(l, &d->sums[k]);
+			l->steps += reported ? 0 : life->n_steps;
+			l->step_ns += reported ? 0 : life->steps_ns;
+		}
 	}
 }
 

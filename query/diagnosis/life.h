@@ -195,7 +195,8 @@ struct hr_train_life {
 	size_t n_loops, loops_room;
 	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
-	struct hr_hang hang; /* of what the training thread has not ended */
+	uint64_t n_steps, steps_ns; /* number of steps, and the sum of their durations */
+	struct hr_hang hang;	    /* of what the training thread has not ended */
 	struct hr_exception raised;
 	uint64_t model_samples; /* number of samples in the model, in loops */
 	struct hr_own_line *own_lines;

@@ -246,6 +246,9 @@ int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t
 	}
 	if (error < 0)
 		return error;
+	for (size_t i = 0; i < r->n_steps; i++)
+		r->life->steps_ns += (uint64_t)(r->steps[i]->to - r->steps[i]->from);
+	r->life->n_steps = r->n_steps;
 	find_training(r, marks, n);
 	extend_loops(r);
 	r->at = start_of(r);

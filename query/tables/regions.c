@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "query/tables/passes.h"
 #include "query/tables/rows.h"
 #include "common/array.h"
 #include "common/region.h"
@@ -61,8 +62,12 @@ int hr_regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_f
 {
 	int r = hr_frames_read(q, st, HEADRACE__FRAME__BODY_REGIONS, ret);
 
-	if (r == 0)
-		restore(q, st, ret);
+	if (r < 0)
+		return r;
+	restore(q, st, ret);
+	r = hr__passes_add(ret);
+	if (r < 0)
+		hr_frames_free(ret);
 	return r;
 }
 

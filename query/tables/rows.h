@@ -180,7 +180,10 @@ extern const struct hr_row_kind hr__rollups_kind, hr__file_records_kind, hr__fil
 /* Adds a row, all zero, to the array rows->data of rows of `bytes` bytes. NULL: no memory. */
 void *hr_rows_add(struct hr_rows *rows, size_t bytes);
 
-/* Reads the frames with regions. Damaged frames are left out, and count for the notes. */
+/*
+ * Reads the frames with regions, and adds steps and epochs (passes.h). Damaged frames are left out,
+ * and count for the notes. -ENOMEM.
+ */
 int hr_regions_read(struct hr_query *q, const struct hr_qstream *st, struct hr_frames *ret);
 
 /* Reads a region from rows that hr_regions_kind has gathered. */
