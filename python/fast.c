@@ -81,6 +81,30 @@ static PyObject *fast_end(PyObject *self, PyObject *arg)
 	return python_none();
 }
 
+/* begin_cpu(ref), end_cpu(None): a range whose args are the CPU time of the thread. */
+static __thread unsigned long long range_cpu_ns;
+
+static PyObject *fast_begin_cpu(PyObject *self, PyObject *arg)
+{
+	struct headrace_name *name = PyLong_AsVoidPtr(arg);
+
+	if (!name)
+		return NULL;
+	api->begin(name);
+	range_cpu_ns = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	return python_none();
+}
+
+static PyObject *fast_end_cpu(PyObject *self, PyObject *arg)
+{
+	unsigned long long now = hr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	char args[40];
+
+	snprintf(args, sizeof(args), "{\"cpu_ns\":%llu}", now - range_cpu_ns);
+	api->end(now >= range_cpu_ns ? args : NULL); /* a forked child starts from 0 */
+	return python_none();
+}
+
 /*
  * What the thread had used at the end of its last step of an optimizer (end.at_ns 0: unknown), and
  * whether a wait has followed. Without waits, as in loops without a DataLoader, steps report page
@@ -91,17 +115,40 @@ static __thread struct {
 	bool waited;
 } stepped;
 
+/*
+ * CPU time of the thread in waits and between them, and of the other threads of the process (such
+ * as torch's). A read of a clock takes 0.4 us, so a wait that begins less than SPENT_APART_NS after
+ * the last one with CPU times has none.
+ */
+#define SPENT_APART_NS 5000000u
+
+static __thread struct {
+	/* start of the current wait, and the CPU time then; 0: not read */
+	unsigned long long began_at_ns, began_ns;
+	/* end of the last wait with CPU times, and the CPU time then; 0: there is none */
+	unsigned long long ended_at_ns, ended_ns;
+	/* CPU time of the other threads at the last two reads; 0: not read */
+	unsigned long long others_ns, others_before_ns;
+	/* how long the thread had no core from the last read to the current wait */
+	unsigned long long no_core_ns;
+	bool no_core_known;
+} wait_cpu;
+
+static void read_core_wait(void)
+{
+	wait_cpu.no_core_known = spent_core_wait(0, &wait_cpu.no_core_ns);
+}
+
 static PyObject *fast_begin_spent(PyObject *self, PyObject *arg)
 {
 	struct headrace_name *name = PyLong_AsVoidPtr(arg);
-	unsigned long long waited;
 	struct spent before;
 
 	if (!name)
 		return NULL;
 	api->begin(name);
 	stepped.waited = true;
-	spent_core_wait(0, &waited);
+	read_core_wait();
 	before = spent_now(api);
 	stacks_begin(before.at_ns);
 	return PyBytes_FromStringAndSize((const char *)&before, sizeof(before));
@@ -119,22 +166,6 @@ static const char *hidden(void)
 	return texts[accelerator_state()];
 }
 
-/*
- * CPU time of the thread in waits and between them, and of the other threads of the process (such
- * as torch's). A read of a clock takes 0.4 us, so a wait that begins less than SPENT_APART_NS after
- * the last one with CPU times has none.
- */
-#define SPENT_APART_NS 5000000u
-
-static __thread struct {
-	/* start of the current wait, and the CPU time then; 0: not read */
-	unsigned long long began_at_ns, began_ns;
-	/* end of the last wait with CPU times, and the CPU time then; 0: there is none */
-	unsigned long long ended_at_ns, ended_ns;
-	/* CPU time of the other threads at the last two reads; 0: not read */
-	unsigned long long others_ns, others_before_ns;
-} wait_cpu;
-
 /* Appends what was used since the last wait with CPU times, up to `at_ns` (CPU time: `cpu_ns`). */
 static size_t put_before(char *room, size_t size, size_t n, unsigned long long at_ns,
 			 unsigned long long cpu_ns)
@@ -144,6 +175,8 @@ static size_t put_before(char *room, size_t size, size_t n, unsigned long long a
 		return n;
 	n = spent_put(room, size, n, ",\"before_cpu_ns\":%llu,\"before_ns\":%llu",
 		      cpu_ns - wait_cpu.ended_ns, at_ns - wait_cpu.ended_at_ns);
+	if (wait_cpu.no_core_known)
+		n = spent_put(room, size, n, ",\"before_core_ns\":%llu", wait_cpu.no_core_ns);
 	if (wait_cpu.others_before_ns == 0 || wait_cpu.others_before_ns > wait_cpu.others_ns)
 		return n;
 	return spent_put(room, size, n, ",\"others_cpu_ns\":%llu",
@@ -172,8 +205,10 @@ static PyObject *fast_begin_wait(PyObject *self, PyObject *arg)
 	stepped.waited = true;
 	wait_cpu.began_ns =
 	    now - wait_cpu.ended_at_ns >= SPENT_APART_NS ? hr_now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-	if (wait_cpu.began_ns > 0)
+	if (wait_cpu.began_ns > 0) {
 		read_others(wait_cpu.began_ns);
+		read_core_wait();
+	}
 	return python_none();
 }
 
@@ -416,6 +451,8 @@ PyObject *PyInit__headrace_fast(void)
 	    {"end", fast_end, METH_O, NULL},
 	    {"begin_spent", fast_begin_spent, METH_O, NULL},
 	    {"end_spent", fast_end_spent, METH_VARARGS, NULL},
+	    {"begin_cpu", fast_begin_cpu, METH_O, NULL},
+	    {"end_cpu", fast_end_cpu, METH_O, NULL},
 	    {"begin_wait", fast_begin_wait, METH_O, NULL},
 	    {"end_wait", fast_end_wait, METH_O, NULL},
 	    {"end_step", fast_end_step, METH_VARARGS, NULL},

@@ -7,6 +7,7 @@ If the library is not preloaded, `present` is False, and all functions do nothin
     begin_spent(ref) end_spent(head, before)
                                     a range whose args include what its thread used (spent.py). before: the result of begin_spent(),
                                     or None. head: a JSON object as bytes without its closing brace
+    begin_cpu(ref) end_cpu(None)    a range whose args, with fast.c, are the CPU time of its thread
     begin_wait(ref) end_wait(head)  a wait for a batch. With fast.c, its args include CPU times and `hidden` (accelerator.c)
     end_step()                      ends a step of an optimizer
     start(ref) finish(span, args)   a span; another thread may end it
@@ -62,7 +63,7 @@ def _fast():
     path = next(filter(os.path.exists, (os.path.join(folder, name + ".abi3.so") for folder in _folders())), name)
     loader = ExtensionFileLoader(name, path)
     module = loader.create_module(ModuleSpec(name, loader, origin=path))
-    made = {name: getattr(module, name) for name in POINTERS + ["begin_spent", "end_spent", "begin_wait", "end_wait", "end_step"]}
+    made = {name: getattr(module, name) for name in POINTERS + ["begin_spent", "end_spent", "begin_cpu", "end_cpu", "begin_wait", "end_wait", "end_step"]}
     made["_make"], made["module"] = module.name, module
     return made
 
@@ -120,7 +121,8 @@ def _slow():
 
     made["_make"] = lambda *texts: byref(Name(*texts))
     made["begin_spent"], made["end_spent"] = spent.ways(begin, end, read_waits)
-    made["begin_wait"] = begin
+    made["begin_wait"] = made["begin_cpu"] = begin
+    made["end_cpu"] = end
     made["end_wait"], made["end_step"] = (lambda head: end(head + b"}")), (lambda: end(None))
     return made
 
@@ -187,7 +189,7 @@ def _named(text, domain, category, kind):
 
 
 begin = end = start = finish = mark = step = epoch = variable = recording = now = step_at = epoch_at = step_undo = _nothing
-begin_spent = end_spent = begin_wait = end_wait = end_step = _nothing
+begin_spent = end_spent = begin_cpu = end_cpu = begin_wait = end_wait = end_step = _nothing
 present = False
 module = None  # _headrace_fast, if it can be used
 _make = None

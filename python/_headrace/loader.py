@@ -174,6 +174,3 @@ def _marked_fetch(real, head):
         return fetched(FETCH, head if _fetching is None else b'%b,"batch":%d' % (head, _fetching), lambda: real(possibly_batched_index))
 
     return fetch
-
-
-stacks.start()

@@ -25,7 +25,7 @@ def mark_torch(module):
 
 def mark_autograd(module):
     """Marks backward() of torch.autograd, which Tensor.backward() calls."""
-    outermost(module, ("backward",), "torch")
+    outermost(module, ("backward",), "torch", api.begin_cpu, api.end_cpu)
 
 
 def mark_optimizer(module):

@@ -157,3 +157,6 @@ def fetched(name, args, make):
         raise
     finally:
         making.discard(get_ident())
+
+
+stacks.start()

@@ -116,9 +116,9 @@ def wrap(owner, attribute, kind, name, domain, args_of):
         setattr(owner, attribute, region(function, kind, name, domain, args_of))
 
 
-def outermost(owner, names, domain):
+def outermost(owner, names, domain, begin=api.begin, end=api.end):
     """Wraps functions of owner as ranges. If one of them calls another, only the outer call is a range."""
-    inside, begin, end = set(), api.begin, api.end
+    inside = set()
     api.after_fork(inside.clear)
 
     def mark(name, function):

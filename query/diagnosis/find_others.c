@@ -10,22 +10,6 @@
 #include "query/tables/rows.h"
 
 /*
- * The training thread is a finding if it computes other things than the model for at least
- * MAIN_FACTOR times as long as the model, and for at least the share MAIN_SHARE of the wall time.
- * Chosen, not measured: the time of the model is itself assumed.
- */
-#define MAIN_FACTOR 2.0
-#define MAIN_SHARE  0.2
-/*
- * How many times as long as backward() the model computes. Assumed, not measured: the forward pass
- * takes half as long as backward(), which computes two products for each of its products.
- */
-#define MODEL_BACKWARDS 1.5
-/* A line outside of the model is a finding from this share of the wall time on. Chosen. */
-#define OWN_CODE_SHARE 0.1
-/* If the training thread's own I/O takes more than this share of its time, it is the cause. */
-#define OWN_CODE_IO 0.3
-/*
  * The slow rank causes at least this share of the stalls, and this many times as much as the mean
  * of the others. Chosen: no second rank can be named, and two ranks in turns have no slow one.
  */
@@ -170,93 +154,6 @@ static void find_slow_rank(struct hr_training_job *j)
 	f->gain_high = HR_REST * most / fmax(1, (double)j->lives - 1);
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "faster storage or more workers: no rank waits for batches meanwhile");
-}
-
-static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
-{
-	if (j->own_lines.first != NULL) {
-		f->line = j->own_lines.where;
-		f->action = hr__finding_text(j,
-					     "make %s faster, or do it seldom; if it works on the "
-					     "batch, do it in the data set, so that workers do it",
-					     j->own_lines.first);
-	}
-	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
-		  "more workers or faster storage: the batches are ready");
-}
-
-/* Whether an accelerator works for the job, so that a line of Python can wait for it. */
-static bool is_accelerated(const struct hr_training_job *j)
-{
-	double asked = hr__job_part(j, HR_PART_WAIT_HIDDEN);
-
-	for (size_t i = j->first; i < j->end; i++)
-		asked += j->d->lives.list[i].asked_ns;
-	return asked > 0;
-}
-
-/*
- * Finds a line in which the training thread is for long, outside of the model. Its own I/O has
- * other causes. Without samples in the model, the line may be the model.
- */
-static void find_own_code(struct hr_training_job *j)
-{
-	double lost = j->own_lines.first_s, io = 0;
-	struct hr_finding *f;
-
-	for (unsigned phase = 0; phase < HR_PHASES; phase++)
-		for (unsigned part = HR_PART_OWN_READ; part <= HR_PART_OWN_FAULT; part++)
-			io += hr_phase_loops(phase) ? j->part[phase][part] : 0;
-	if (j->own_lines.first == NULL || j->model_samples < HR_SAMPLES_LEAST ||
-	    lost < OWN_CODE_SHARE * j->wall || io > OWN_CODE_IO * lost || is_accelerated(j))
-		return;
-	f = hr__finding_add(j, HR_FOUND_OWN_CODE, lost);
-	if (f == NULL)
-		return;
-	f->evidence = hr__finding_text(j,
-				       "in training loops, outside of the model, backward() and "
-				       "optimizers, it was longest in %s",
-				       j->own_lines.text);
-	advise_own_line(j, f);
-}
-
-/*
- * Finds a training thread that computes much outside backward() and optimizers: it probably makes
- * or converts batches.
- */
-static void find_main(struct hr_training_job *j)
-{
-	const struct hr_diagnosis *d = j->d;
-	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost, cpu = 0;
-	double model = MODEL_BACKWARDS * backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
-	double between = backward + j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
-			 j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
-	struct hr_finding *f;
-
-	for (size_t i = j->first; i < j->end; i++)
-		if (hr__job_has(j, i))
-			cpu += hr_life_main_use(&d->lives.list[i]).share / (double)j->lives;
-	lost = cpu * between - model;
-	/* The negated comparison is also true if `lost` is unknown (NAN). */
-	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall) {
-		find_own_code(j);
-		return;
-	}
-	f = hr__finding_add(j, HR_FOUND_HEAVY_MAIN, lost);
-	if (f == NULL)
-		return;
-	f->evidence = hr__finding_text(
-	    j,
-	    "the training thread computes for %s in each step; backward() and the optimizer take "
-	    "%s of that",
-	    hr__seconds(cpu * between / fmax(1, j->batches)).s,
-	    hr__seconds((backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) /
-			fmax(1, j->batches))
-		.s);
-	if (j->own_lines.first != NULL)
-		f->evidence = hr__finding_text(j, "%s; outside of the model, it was longest in %s",
-					       f->evidence, j->own_lines.text);
-	advise_own_line(j, f);
 }
 
 static void find_own_mapped(struct hr_training_job *j, const struct hr_job_files *files)
@@ -480,6 +377,6 @@ void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files
 	find_own_io(j, files);
 	find_own_mapped(j, files);
 	find_slow_rank(j);
-	find_main(j);
+	hr__find_compute(j);
 	find_validation(j);
 }

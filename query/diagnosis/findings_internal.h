@@ -98,7 +98,8 @@ struct hr_training_job {
 	const char *lines; /* the longest lines, with their shares; NULL: not known */
 	/* In loops of training, before the first loop, and in validation. */
 	struct hr_own_lines own_lines, start_lines, validation_lines;
-	uint64_t model_samples; /* samples of training threads in the model */
+	struct hr_own_lines backward_lines; /* that called backward() */
+	uint64_t model_samples;		    /* samples of training threads in the model */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
 	double hung; /* the part of HR_PART_WAIT_UNKNOWN that is a hang */
@@ -329,6 +330,8 @@ void hr__find_hang(struct hr_training_job *j);
 void hr__find_failed(struct hr_training_job *j);
 void hr__find_waits(struct hr_training_job *j, const struct hr_job_files *files);
 void hr__find_others(struct hr_training_job *j, const struct hr_job_files *files);
+/* find_compute.c: a part of hr__find_others(). */
+void hr__find_compute(struct hr_training_job *j);
 /* find_reads.c: finds workers of which each reads all data. */
 void hr__find_copies(struct hr_training_job *j, const struct hr_job_files *files);
 /* The next three are parts of hr__find_waits(). */

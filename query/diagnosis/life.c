@@ -216,6 +216,23 @@ static void add_use(struct hr_train_life *life, const struct hr_mark *marks, siz
 	}
 }
 
+/* Counts backward() and steps of optimizers in the training thread. */
+static void add_model(struct hr_train_life *life, const struct hr_mark *marks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct hr_mark *m = &marks[i];
+
+		if (m->tid != life->tid || m->added || m->open)
+			continue;
+		life->optimized += m->kind == HR_REGION_OPTIMIZER;
+		if (m->kind != HR_MARK_BACKWARD || m->used.cpu_ns == HR_UNKNOWN)
+			continue;
+		life->n_backward++;
+		life->backward_ns += (uint64_t)(m->to - m->from);
+		life->backward_cpu_ns += m->used.cpu_ns;
+	}
+}
+
 static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	const struct hr_qstream *st = &r->q->streams[r->stream];
@@ -244,6 +261,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .hang = hang,
 					  .raised = hr__exception_of(r, marks[0].proc)};
 	add_use(r->life, marks, n);
+	add_model(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r);

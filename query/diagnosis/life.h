@@ -104,9 +104,10 @@ struct hr_line_part {
 
 /* A line of Python in which a training thread was outside of waits, the model and other regions. */
 struct hr_own_line {
-	const char *line;  /* as in hr_line_part */
-	const char *inner; /* the innermost line, of a library that this line called; or `line` */
-	unsigned phase;	   /* HR_PHASE_START, HR_PHASE_TRAIN or HR_PHASE_VALIDATION */
+	const char *line;    /* as in hr_line_part */
+	const char *inner;   /* the innermost line, of a library that this line called; or `line` */
+	unsigned phase;	     /* HR_PHASE_START, HR_PHASE_TRAIN, HR_PHASE_VALIDATION, or: */
+#define HR_OWN_BACKWARD 100u /* in backward() */
 	uint64_t ns, samples;
 };
 
@@ -161,6 +162,7 @@ struct hr_loop {
 	uint64_t between_ns, between_cpu_ns;
 	/* CPU time of other threads of the process since the first wait. */
 	uint64_t others_cpu_ns;
+	uint64_t core_ns; /* how long the training thread had no core, in waits and between them */
 	/* CPU time of the training thread in cpu_waits waits for batches. */
 	uint64_t wait_cpu_ns, cpu_waits;
 	uint64_t hidden_ns;    /* the time of its waits that cost nothing */
@@ -196,7 +198,9 @@ struct hr_train_life {
 	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
 	uint64_t n_steps, steps_ns; /* number of steps, and the sum of their durations */
-	struct hr_hang hang;	    /* of what the training thread has not ended */
+	/* Numbers of steps of optimizers, and of calls of backward() whose CPU time is known. */
+	uint64_t optimized, n_backward, backward_ns, backward_cpu_ns;
+	struct hr_hang hang; /* of what the training thread has not ended */
 	struct hr_exception raised;
 	uint64_t model_samples; /* number of samples in the model, in loops */
 	struct hr_own_line *own_lines;
@@ -222,6 +226,7 @@ static inline uint64_t hr_block_loader(const struct hr_train_life *life, const s
 struct hr_main_use {
 	double share;  /* the share of a core that the training thread uses; NAN: unknown */
 	double others; /* the cores that its other threads use; 0: none, or unknown */
+	double core; /* the share of the time in which the training thread had no core; as others */
 };
 /* A process computes with several threads if other threads use at least this many cores. */
 #define HR_PARALLEL_CORES 0.5

@@ -19,8 +19,8 @@ struct hr_mark {
 	uint64_t workers;	/* wait: number of workers; fetch: the worker's number */
 	uint64_t prefetch;	/* wait: prefetch_factor of the loader; else HR_UNKNOWN */
 	uint64_t batch_size;	/* wait: samples in a batch; else HR_UNKNOWN */
-	/* Wait: added to between_cpu_ns, between_ns and others_cpu_ns of struct hr_loop. */
-	uint64_t before_cpu_ns, before_ns, others_cpu_ns;
+	/* Wait: added to between_cpu_ns, between_ns, others_cpu_ns and core_ns of struct hr_loop. */
+	uint64_t before_cpu_ns, before_ns, others_cpu_ns, before_core_ns;
 	/* In a wait or fetch, or in the last since_ns of an optimizer's step. */
 	struct hr_used used;
 	/* HR_MARK_BUSY: the share of the last since_ns in which the accelerator was busy. */

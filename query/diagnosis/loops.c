@@ -64,6 +64,7 @@ static int add_to_loop(struct hr_life_reader *r, const struct hr_mark *m,
 		l->between_ns += m->before_ns;
 		l->between_cpu_ns += m->before_cpu_ns;
 		l->others_cpu_ns += m->others_cpu_ns;
+		l->core_ns += m->before_core_ns;
 	}
 	return 0;
 }
@@ -78,7 +79,7 @@ bool hr__loop_is_first(const struct hr_train_life *life, const struct hr_loop *l
 
 struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 {
-	double all = 0, cpu = 0, others = 0;
+	double all = 0, cpu = 0, others = 0, core = 0;
 
 	for (size_t i = 0; i < life->n_loops; i++) {
 		const struct hr_loop *l = &life->loops[i];
@@ -88,9 +89,12 @@ struct hr_main_use hr_life_main_use(const struct hr_train_life *life)
 		all += (double)l->between_ns;
 		cpu += (double)l->between_cpu_ns;
 		others += (double)l->others_cpu_ns;
+		core += (double)l->core_ns;
 	}
-	return all > 0 ? (struct hr_main_use){fmin(1, cpu / all), others / all}
-		       : (struct hr_main_use){NAN, 0};
+	if (all <= 0)
+		return (struct hr_main_use){.share = NAN};
+	cpu = fmin(1, cpu / all);
+	return (struct hr_main_use){cpu, others / all, fmin(1 - cpu, core / all)};
 }
 
 static bool has_step(const struct hr_life_reader *r, const struct hr_loop *l)

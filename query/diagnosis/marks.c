@@ -35,6 +35,7 @@ static const struct member numbers[] = {
     MEMBER(BEFORE_CPU_NS, before_cpu_ns, 0),
     MEMBER(BEFORE_NS, before_ns, 0),
     MEMBER(OTHERS_CPU_NS, others_cpu_ns, 0),
+    MEMBER(BEFORE_CORE_NS, before_core_ns, 0),
     MEMBER(CPU_NS, used.cpu_ns, HR_UNKNOWN),
     MEMBER(MAJOR_FAULTS, used.major_faults, 0),
     MEMBER(CORE_WAIT_NS, used.core_wait_ns, 0),

@@ -25,14 +25,14 @@ struct event {
 	size_t pass; /* index in passes */
 };
 
-struct pass {
+struct loader_pass {
 	int64_t loader;
 	uint64_t start_ns, end_ns;
 	bool is_epoch;
 	size_t row; /* index of its epoch, and later of its last step; NO_PASS: none */
 };
 
-struct row {
+struct pass_row {
 	uint32_t key;
 	uint64_t start_ns, dur_ns;
 	uint64_t step, epoch; /* as in hr_region; HR_REGION_UNKNOWN: the row is an epoch */
@@ -42,11 +42,11 @@ struct finder {
 	struct hr_map64 procs; /* 1: only waits, 2: it has steps, epochs or an optimizer */
 	struct event *events;
 	size_t n_events, events_room;
-	struct pass *passes;
+	struct loader_pass *passes;
 	size_t n_passes, passes_room;
 	const struct event **threads; /* the first event of each */
 	size_t n_threads, threads_room;
-	struct row *rows;
+	struct pass_row *rows;
 	size_t n_rows, rows_room;
 };
 
@@ -183,16 +183,16 @@ static int find_passes(struct finder *x, size_t from, size_t to)
 			if (!hr_array_reserve(x->passes, x->n_passes, x->passes_room))
 				return -ENOMEM;
 			e->pass = x->n_passes++;
-			x->passes[e->pass] =
-			    (struct pass){.loader = e->loader,
-					  .start_ns = iter != NULL ? iter->start_ns : e->start_ns,
-					  .row = NO_PASS};
+			x->passes[e->pass] = (struct loader_pass){
+			    .loader = e->loader,
+			    .start_ns = iter != NULL ? iter->start_ns : e->start_ns,
+			    .row = NO_PASS};
 		}
 		iter = NULL;
 		x->passes[e->pass].end_ns = e->end_ns;
 	}
 	for (size_t i = first; i < x->n_passes; i++) {
-		struct pass *p = &x->passes[i];
+		struct loader_pass *p = &x->passes[i];
 
 		p->is_epoch = p->start_ns >= until;
 		until = p->is_epoch ? p->end_ns : until;
@@ -207,10 +207,10 @@ static size_t add_row(struct finder *x, bool is_epoch, uint64_t start_ns, uint64
 {
 	if (!hr_array_reserve(x->rows, x->n_rows, x->rows_room))
 		return NO_PASS;
-	x->rows[x->n_rows] = (struct row){.key = (uint32_t)(2 * (x->n_threads - 1) + is_epoch),
-					  .start_ns = start_ns,
-					  .dur_ns = end_ns - start_ns,
-					  .step = HR_REGION_UNKNOWN};
+	x->rows[x->n_rows] = (struct pass_row){.key = (uint32_t)(2 * (x->n_threads - 1) + is_epoch),
+					       .start_ns = start_ns,
+					       .dur_ns = end_ns - start_ns,
+					       .step = HR_REGION_UNKNOWN};
 	return x->n_rows++;
 }
 
@@ -224,7 +224,7 @@ static int make_rows(struct finder *x, size_t from, size_t to)
 	x->threads[x->n_threads++] = &x->events[from];
 	for (size_t i = from; i < to; i++) {
 		const struct event *e = &x->events[i];
-		struct pass *p = e->iter ? NULL : &x->passes[e->pass];
+		struct loader_pass *p = e->iter ? NULL : &x->passes[e->pass];
 
 		if (p == NULL || !p->is_epoch)
 			continue;

@@ -222,7 +222,7 @@ class Api(Case):
         """)
         self.assertEqual((calls.open, calls.stray, {r[3] for r in regions}), ([], [], {INPUT_WAIT}))
         spent = {"cpu_ns", "storage_bytes", "sleep_ns", "network_ns", "lock_ns"}
-        own = [{name: value for name, value in args.items() if name not in spent | {"before_cpu_ns", "before_ns", "others_cpu_ns", "core_wait_ns", "major_faults"}}
+        own = [{name: value for name, value in args.items() if name not in spent | {"before_cpu_ns", "before_ns", "others_cpu_ns", "before_core_ns", "core_wait_ns", "major_faults"}}
                for *_, args in regions]
         none = {"own": True}
         self.assertEqual(own, [none, {"args": {}}, {"a": [1]}, {"a": 1}, {"args": [1, 2]}, {"args": {}}, {"b": 2}, none, none, none, none, none])

@@ -99,6 +99,8 @@ class Distributed(Loops):
             (region, (name, *_)), (_, (_, late, _, seen)) = both if i % 2 else both[::-1]
             if name in ("all_gather", "all_gather_object", "barrier", "monitored_barrier", "backward"):
                 self.assertTrue(region["ns"] <= seen < late <= region["end_ns"], (region, seen, late))
+            if name == "backward":  # the wait for the late rank takes no CPU time
+                self.assertLess(region["args"]["cpu_ns"], region["end_ns"] - late + (late - region["ns"]) / 2)
 
     @harness.only_all
     def test_the_outermost_backward(self):

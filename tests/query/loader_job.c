@@ -120,6 +120,18 @@ static void make_extra(unsigned file, uint64_t at)
 			     (struct build_texts){.domain = "torch", .name = "backward"});
 }
 
+/* backward() of a batch, from `at` on. */
+static void make_backward(uint64_t at)
+{
+	char args[40];
+
+	if (plan.backward_ns == 0)
+		return;
+	snprintf(args, sizeof(args), "{\"cpu_ns\":%llu}", (unsigned long long)plan.backward_cpu_ns);
+	named_region(HR_REGION_RANGE, at, at + plan.backward_ns,
+		     (struct build_texts){.domain = "torch", .args = args, .name = "backward"});
+}
+
 /* What it does between two passes. Returns when it ends. */
 static uint64_t make_pause(uint64_t at)
 {
@@ -225,16 +237,19 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		snprintf(
 		    args, sizeof(args),
 		    "{\"loader\":%u,\"workers\":%u,\"prefetch\":%u,\"batch_size\":1,\"batch\":%"
-		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"others_cpu_ns\":%llu%s%s%s}",
+		    "u,\"before_ns\":%llu,\"before_cpu_ns\":%llu,\"before_core_ns\":%llu,\"others_"
+		    "cpu_ns\":%llu%s%s%s}",
 		    loader, WORKERS, PREFETCH, i, (unsigned long long)plan.step_ns,
-		    (unsigned long long)plan.step_ns,
+		    (unsigned long long)(plan.step_ns - plan.no_core_ns),
+		    (unsigned long long)plan.no_core_ns,
 		    (unsigned long long)plan.others * plan.step_ns,
 		    plan.hidden ? ",\"hidden\":true" : "",
 		    plan.iterable ? ",\"iterable\":true" : "", cpu_of_wait());
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, received[i], args);
 		make_extra(file, received[i]);
+		make_backward(received[i]);
 		at = received[i] + plan.step_ns;
-		if (loader == 0)
+		if (loader == 0 && (i + 1) % plan.accumulates == 0)
 			region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
 		if (plan.own_ns > 0)
 			samples_mark(at);
@@ -401,5 +416,6 @@ void loader_job_usual(void)
 				   .step_ns = STEP_NS,
 				   .cpus = 8,
 				   .handover_ns = 100 * US,
+				   .accumulates = 1,
 				   .extra = NO_EXTRA};
 }

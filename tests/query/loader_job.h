@@ -70,7 +70,11 @@ struct loader_job {
 	enum extra extra;
 	bool iterable;	      /* the data set is */
 	uint64_t wait_cpu_ns; /* of the training thread in a wait; 0: unknown */
-	const char *made;     /* args of iter(): the line that made the loader; NULL: none */
+	/* backward() of each batch, and its CPU time; the optimizer steps once for so many batches. */
+	uint64_t backward_ns, backward_cpu_ns;
+	unsigned accumulates;
+	uint64_t no_core_ns; /* of the training thread, before each wait */
+	const char *made;    /* args of iter(): the line that made the loader; NULL: none */
 	const char *python; /* it imports a file from a file system of this type before the loops */
 };
 extern struct loader_job plan;

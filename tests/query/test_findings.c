@@ -478,6 +478,51 @@ static void the_line_that_made_the_loader(void **state)
 	expect(quick_sample, 40, 5, "worker_start,,,\n");
 }
 
+static void what_keeps_the_training_thread_from_computing(void **state)
+{
+	plan.step_ns = 18 * MS;
+	plan.no_core_ns = 6 * MS;
+	plan.cpus = 2;
+	says = "shown:   between waits for batches, the training thread computes for 67 % of the "
+	       "time, and waits for a core for 33 %";
+	expect(quick_sample, 40, 2, "no_core,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.no_core_ns = 6 * MS;
+	plan.cpus = 1;
+	says = "do:      make the transforms of the data set faster, because workers use the "
+	       "cores; or request more cores";
+	expect(quick_sample, 40, 2, "no_core,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.no_core_ns = 6 * MS;
+	plan.cpus = 1;
+	plan.others = 1;
+	says = "do:      let the training process compute with fewer threads";
+	expect(quick_sample, 40, 2, "no_core,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.no_core_ns = 6 * MS;
+	plan.quota_milli = 2000;
+	says = "do:      raise the CPU quota (cpu.max of the cgroup, now 2 cores for each rank)";
+	expect(quick_sample, 40, 2, "no_core,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 12 * MS;
+	plan.backward_cpu_ns = 4 * MS;
+	plan.accumulates = 4;
+	plan.nodes = 2;
+	says = "for 67 % of it, its thread neither computes nor waits for a late rank; 4 calls of "
+	       "backward() for each step";
+	expect(quick_sample, 40, 2, "gradients,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 12 * MS;
+	plan.backward_cpu_ns = 4 * MS;
+	plan.nodes = 2;
+	says = "do:      exchange fewer bytes: a larger batch for each rank";
+	expect(quick_sample, 40, 2, "gradients,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 12 * MS;
+	plan.backward_cpu_ns = 4 * MS;
+	expect(quick_sample, 40, 2, "nothing,,,\n"); /* a single rank */
+}
+
 static void the_training_thread(void **state)
 {
 	plan.start_ns = 300 * MS;
@@ -666,6 +711,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(cores),
 	    cmocka_unit_test(lines),
 	    cmocka_unit_test(the_line_that_made_the_loader),
+	    cmocka_unit_test(what_keeps_the_training_thread_from_computing),
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(hangs),

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings about what the training thread computes itself, and what keeps it from computing. */
+#include <math.h>
+
+#include "query/diagnosis/findings_internal.h"
+
+/*
+ * The training thread is a finding if it computes other things than the model for at least
+ * MAIN_FACTOR times as long as the model, and for at least the share MAIN_SHARE of the wall time.
+ * Chosen, not measured: the time of the model is itself assumed.
+ */
+#define MAIN_FACTOR 2.0
+#define MAIN_SHARE  0.2
+/*
+ * How many times as long as backward() the model computes. Assumed, not measured: the forward pass
+ * takes half as long as backward(), which computes two products for each of its products.
+ */
+#define MODEL_BACKWARDS 1.5
+/* A line outside of the model is a finding from this share of the wall time on. Chosen. */
+#define OWN_CODE_SHARE 0.1
+/* If the training thread's own I/O takes more than this share of its time, it is the cause. */
+#define OWN_CODE_IO 0.3
+/* A job that uses a smaller share of its cores lacks one because of other programs. Chosen. */
+#define USED_SHARE 0.7
+/* From so many calls of backward() for a step of the optimizer on, gradients are accumulated. */
+#define ACCUMULATED 1.5
+/*
+ * Of the waits in backward() that an exchange of gradients does not need: the least share that is
+ * saved, and the most. Chosen: the exchange also takes the cores of those that compute.
+ */
+#define EXCHANGE_LOW  0.5
+#define EXCHANGE_HIGH 1.5
+
+static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
+{
+	if (j->own_lines.first != NULL) {
+		f->line = j->own_lines.where;
+		f->action = hr__finding_text(j,
+					     "make %s faster, or do it seldom; if it works on the "
+					     "batch, do it in the data set, so that workers do it",
+					     j->own_lines.first);
+	}
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "more workers or faster storage: the batches are ready");
+}
+
+/* Whether an accelerator works for the job, so that a line of Python can wait for it. */
+static bool is_accelerated(const struct hr_training_job *j)
+{
+	double asked = hr__job_part(j, HR_PART_WAIT_HIDDEN);
+
+	for (size_t i = j->first; i < j->end; i++)
+		asked += j->d->lives.list[i].asked_ns;
+	return asked > 0;
+}
+
+/*
+ * Finds a line in which the training thread is for long, outside of the model. Its own I/O has
+ * other causes. Without samples in the model, the line may be the model.
+ */
+static void find_own_code(struct hr_training_job *j)
+{
+	double lost = j->own_lines.first_s, io = 0;
+	struct hr_finding *f;
+
+	for (unsigned phase = 0; phase < HR_PHASES; phase++)
+		for (unsigned part = HR_PART_OWN_READ; part <= HR_PART_OWN_FAULT; part++)
+			io += hr_phase_loops(phase) ? j->part[phase][part] : 0;
+	if (j->own_lines.first == NULL || j->model_samples < HR_SAMPLES_LEAST ||
+	    lost < OWN_CODE_SHARE * j->wall || io > OWN_CODE_IO * lost || is_accelerated(j))
+		return;
+	f = hr__finding_add(j, HR_FOUND_OWN_CODE, lost);
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(j,
+				       "in training loops, outside of the model, backward() and "
+				       "optimizers, it was longest in %s",
+				       j->own_lines.text);
+	advise_own_line(j, f);
+}
+
+/*
+ * Finds a training thread that computes much outside backward() and optimizers: it probably makes
+ * or converts batches.
+ */
+static void find_main(struct hr_training_job *j)
+{
+	const struct hr_diagnosis *d = j->d;
+	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost, cpu = 0;
+	double model = MODEL_BACKWARDS * backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
+	double between = backward + j->part[HR_PHASE_TRAIN][HR_PART_COMPUTE] +
+			 j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER];
+	struct hr_finding *f;
+
+	for (size_t i = j->first; i < j->end; i++)
+		if (hr__job_has(j, i))
+			cpu += hr_life_main_use(&d->lives.list[i]).share / (double)j->lives;
+	lost = cpu * between - model;
+	/* The negated comparison is also true if `lost` is unknown (NAN). */
+	if (backward <= 0 || !(lost > MAIN_FACTOR * model) || lost < MAIN_SHARE * j->wall) {
+		find_own_code(j);
+		return;
+	}
+	f = hr__finding_add(j, HR_FOUND_HEAVY_MAIN, lost);
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(
+	    j,
+	    "the training thread computes for %s in each step; backward() and the optimizer take "
+	    "%s of that",
+	    hr__seconds(cpu * between / fmax(1, j->batches)).s,
+	    hr__seconds((backward + j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER]) /
+			fmax(1, j->batches))
+		.s);
+	if (j->own_lines.first != NULL)
+		f->evidence = hr__finding_text(j, "%s; outside of the model, it was longest in %s",
+					       f->evidence, j->own_lines.text);
+	advise_own_line(j, f);
+}
+
+/* ---- a core ---- */
+
+static const char *advise_core(struct hr_training_job *j, struct hr_main_use use)
+{
+	if (j->quota > 0)
+		return hr__finding_text(
+		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
+		    j->quota);
+	if (j->cores > 0 && j->used < USED_SHARE * j->cores)
+		return "find other programs on the node (top), or the CPU quota of the job "
+		       "(cpu.max of its cgroup)";
+	if (use.others >= HR_PARALLEL_CORES)
+		return "let the training process compute with fewer threads "
+		       "(torch.set_num_threads), or request more cores";
+	if (hr__has_workers(j))
+		return hr__finding_text(
+		    j, "make %s faster, because workers use the cores; or request more cores",
+		    j->line != NULL ? j->line : "the transforms of the data set");
+	return "request more cores";
+}
+
+/* Finds a training thread that is ready to compute for the next step, but has no core. */
+static void find_no_core(struct hr_training_job *j, struct hr_main_use use)
+{
+	const double *p = j->part[HR_PHASE_TRAIN];
+	double between = p[HR_PART_COMPUTE] + p[HR_PART_BACKWARD] + p[HR_PART_OPTIMIZER];
+	struct hr_finding *f = hr__finding_add(j, HR_FOUND_NO_CORE, use.core * between);
+
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(
+	    j,
+	    "between waits for batches, the training thread computes for %.0f %% of the time, and "
+	    "waits for a core for %.0f %%; the job keeps at most %.1f of %g core%s busy",
+	    100 * use.share, 100 * use.core, j->used, j->cores, j->cores == 1 ? "" : "s");
+	f->action = advise_core(j, use);
+	f->gain_high = f->lost;
+}
+
+/* ---- gradients ---- */
+
+/* Finds ranks whose backward() waits, but not for a rank that is late (parts.h: stall). */
+static void find_gradients(struct hr_training_job *j, struct hr_main_use use)
+{
+	double all = 0, cpu = 0, calls = 0, steps = 0, lost, each;
+	struct hr_finding *f;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_train_life *life = &j->d->lives.list[i];
+
+		if (!hr__job_has(j, i))
+			continue;
+		all += (double)life->backward_ns / 1e9 / (double)j->lives;
+		cpu += (double)life->backward_cpu_ns / 1e9 / (double)j->lives;
+		cpu += (double)j->d->sums[i].ns[HR_PHASE_TRAIN][HR_PART_STALL] / 1e9 /
+		       (double)j->lives;
+		calls += (double)life->n_backward;
+		steps += (double)life->optimized;
+	}
+	lost = all - cpu - use.core * all;
+	if (j->lives < 2 || steps <= 0 || is_accelerated(j))
+		return;
+	f = hr__finding_add(j, HR_FOUND_GRADIENTS, lost);
+	if (f == NULL)
+		return;
+	each = calls / steps;
+	f->line = j->backward_lines.first;
+	f->evidence = hr__finding_text(
+	    j,
+	    "backward() takes %s in each rank; for %.0f %% of it, its thread neither computes nor "
+	    "waits for a late rank; %.3g call%s of backward() for each step of the optimizer",
+	    hr__seconds(all).s, 100 * lost / all, each, fabs(each - 1) < 0.005 ? "" : "s");
+	if (each >= ACCUMULATED) {
+		f->action = "exchange gradients only in the last backward() of a step: put the "
+			    "others, with their forward passes, into `with model.no_sync():` "
+			    "(DistributedDataParallel)";
+		f->gain_low = EXCHANGE_LOW * lost * (1 - 1 / each);
+		f->gain_high = EXCHANGE_HIGH * lost * (1 - 1 / each);
+	} else {
+		f->action = "exchange fewer bytes: a larger batch for each rank, several batches "
+			    "for each step (with model.no_sync()), or a communication hook of "
+			    "DistributedDataParallel (bf16_compress_hook)";
+		f->gain_high = lost;
+	}
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: the batches are ready");
+}
+
+void hr__find_compute(struct hr_training_job *j)
+{
+	struct hr_main_use use = {0};
+
+	for (size_t i = j->first; i < j->end; i++) {
+		struct hr_main_use one = hr_life_main_use(&j->d->lives.list[i]);
+
+		if (!hr__job_has(j, i) || isnan(one.share))
+			continue;
+		use.share += one.share / (double)j->lives;
+		use.others += one.others / (double)j->lives;
+		use.core += one.core / (double)j->lives;
+	}
+	find_no_core(j, use);
+	find_gradients(j, use);
+	find_main(j);
+}
