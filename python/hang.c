@@ -20,7 +20,7 @@
 #define FACTOR	    10u		 /* times the mean of earlier works */
 #define THREADS_MAX 16u
 
-static const char *const works[HANG_WORKS] = {"step", "wait", "fetch"};
+static const char *const works[HANG_WORKS] = {"step", "wait", "fetch", "group"};
 
 /* ---- what the thread does -------------------------------------------------------------------- */
 

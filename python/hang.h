@@ -23,6 +23,7 @@ enum hang_work {
 	HANG_STEP,  /* a step, without its waits for batches */
 	HANG_WAIT,  /* a wait for a batch that a worker makes */
 	HANG_FETCH, /* the making of a batch */
+	HANG_GROUP, /* the start of a process group, for which all ranks must be there */
 	HANG_WORKS
 };
 

@@ -398,6 +398,21 @@ static PyObject *stacks_worker(PyObject *self, PyObject *arg)
 	return python_none();
 }
 
+/* stacks_group(begins): init_process_group() begins or ends. */
+static PyObject *stacks_group(PyObject *self, PyObject *arg)
+{
+	uint64_t now = hr_now_ns(CLOCK_MONOTONIC);
+
+	if (!is_own())
+		return python_none();
+	stacks_resume();
+	if (PyLong_AsLongLong(arg) == 1)
+		hang_begin(&own.watch, HANG_GROUP, now);
+	else
+		hang_end(&own.watch, now);
+	return python_none();
+}
+
 /* If another thread than the one that trains forks, the process has several threads anyway. */
 static PyObject *stacks_pause(PyObject *self, PyObject *arg)
 {
@@ -433,6 +448,7 @@ int stacks_init(PyObject *module, const struct headrace_api *functions)
 	    {"stacks_start", stacks_start, METH_VARARGS, NULL},
 	    {"stacks_pause", stacks_pause, METH_VARARGS, NULL},
 	    {"stacks_worker", stacks_worker, METH_VARARGS, NULL},
+	    {"stacks_group", stacks_group, METH_O, NULL},
 	    {"stacks_stop", stacks_stop, METH_VARARGS, NULL},
 	    {"stacks_place", stacks_place, METH_VARARGS, NULL},
 	    {NULL, NULL, 0, NULL},

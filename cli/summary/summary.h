@@ -119,6 +119,7 @@ struct hr_summary_python {
 	    *reasons[HR_SUMMARY_PYTHON_KINDS]; /* why a process lacks them; NULL: none lacks them */
 	/* A framework that the program has imported, and whose steps may be unknown; NULL: none. */
 	char *framework;
+	bool hangs;	   /* something lasted much longer than usual */
 	uint32_t ignoring; /* processes whose options let Python ignore PYTHONPATH */
 };
 

@@ -167,7 +167,7 @@ int hr_summary_diagnose(struct hr_summary *s, const struct hr_catalog *catalog)
 	struct hr_findings all = {0};
 	int r;
 
-	if (!hr_loops_any(s) || s->events > EVENTS_MAX)
+	if ((!hr_loops_any(s) && !s->python.hangs) || s->events > EVENTS_MAX)
 		return 0;
 	r = hr_query_new_without_sql(catalog, &q);
 	if (r < 0)

@@ -66,8 +66,8 @@ static void print_verdict(const struct hr_summary *s, struct hr_sheet *sheet)
 	const struct hr_totals *d = &s->data;
 
 	hr_sheet_end(sheet);
+	hr_summary_finding_print(s, sheet);
 	if (hr_loops_any(s)) {
-		hr_summary_finding_print(s, sheet);
 		hr_loops_print(s, sheet);
 	} else if (d->ops > 0) {
 		hr_sheet_say(
@@ -139,7 +139,7 @@ static const char *next_query(const struct hr_summary *s)
 
 static void print_more(const struct hr_summary *s, const char *store, struct hr_sheet *sheet)
 {
-	bool trains = hr_loops_any(s);
+	bool trains = hr_loops_any(s) || s->finding.meaning != NULL;
 
 	hr__summary_say(sheet, HR_STYLE_PLAIN, "  stored", "%s", hr_text_size(s->stored_bytes).s);
 	if (trains)

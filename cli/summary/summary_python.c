@@ -50,6 +50,7 @@ int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *
 		p->functions += region->count;
 	if (region->kind != HR_REGION_MARK || !is_text(frame, region->domain, "headrace"))
 		return 0;
+	p->hangs |= is_text(frame, region->name, "hang");
 	for (int i = 0; i < HR_SUMMARY_PYTHON_KINDS; i++) {
 		if (!is_text(frame, region->name, names[i]))
 			continue;

@@ -43,9 +43,11 @@ void hr__hang_end(struct hr_engine *e, struct hr_proc *p)
 
 void hr__hang_region(struct hr_engine *e, struct hr_proc *p, const struct hr_region *g)
 {
-	if ((g->kind == HR_REGION_STEP || g->kind == HR_REGION_INPUT_WAIT ||
-	     g->kind == HR_REGION_FETCH) &&
-	    !g->open && g->start_ns + g->dur_ns > p->hang.at_ns)
+	bool ends = g->kind == HR_REGION_STEP || g->kind == HR_REGION_INPUT_WAIT ||
+		    g->kind == HR_REGION_FETCH ||
+		    (g->kind == HR_REGION_RANGE && strcmp(p->hang.work, "group") == 0);
+
+	if (ends && !g->open && g->start_ns + g->dur_ns > p->hang.at_ns)
 		hr__hang_end(e, p);
 }
 

@@ -111,7 +111,7 @@ struct hr_spawned {
 struct hr_proc_hang {
 	uint64_t since_ns; /* boot clock; 0: the process does not hang */
 	uint64_t at_ns;	   /* of its last mark */
-	char work[8];	   /* step, wait or fetch */
+	char work[8];	   /* step, wait, fetch or group */
 	char line[HR_HANG_LINE];
 };
 

@@ -4,7 +4,7 @@ collective calls."""
 
 import os
 
-from . import api, steps
+from . import api, stacks, steps
 from .wrap import like, outermost
 
 # Functions that return when this rank has the result. torch.distributed imports them from this module after they are marked.
@@ -35,14 +35,29 @@ def _after(owner, name, report):
     setattr(owner, name, wrapper)
 
 
+def _watched(real):
+    """Marks init_process_group() if it lasts long, because a rank is missing."""
+
+    @like(real)
+    def init_process_group(*args, **kwargs):
+        stacks.group(True)
+        try:
+            return real(*args, **kwargs)
+        finally:
+            stacks.group(False)
+
+    return init_process_group
+
+
 def mark_distributed(module):
     def report(*_, **__):
         _report(module.get_rank(), module.get_world_size())
         if "LOCAL_RANK" in os.environ:
             api.variable(b"LOCAL_RANK=%d" % int(os.environ["LOCAL_RANK"]))
 
+    module.init_process_group = _watched(module.init_process_group)
     _after(module, "init_process_group", report)
-    outermost(module, COLLECTIVES, "torch.distributed")
+    outermost(module, ["init_process_group", *COLLECTIVES], "torch.distributed")
     # torch.compile leaves the functions of this list out of its graphs, so the list must contain the marked functions.
     unsupported = getattr(module, "dynamo_unsupported_distributed_c10d_ops", None)
     if isinstance(unsupported, list):

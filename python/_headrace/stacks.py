@@ -28,6 +28,12 @@ def worker():
         api.module.stacks_worker()
 
 
+def group(begins):
+    """init_process_group() begins, or has ended."""
+    if hasattr(api.module, "stacks_group"):
+        api.module.stacks_group(begins)
+
+
 def place(code, line, foreign=False):
     """Returns `file:line function`. None: there are no samples, or the code is not the user's own and `foreign` is false.
     UnicodeEncodeError."""

@@ -147,6 +147,18 @@ static const char *does(struct hr_training_job *j, const struct hr_hang *h)
 				h->target[0] != '\0' ? h->target : kind->to);
 }
 
+/* Example: "1 of 2 ranks waits in init_process_group() for the others". */
+static const char *group_text(struct hr_training_job *j, const struct culprit *c)
+{
+	unsigned of = hr__job_process(j, c->life->stream, c->life->proc)->msg->world_size;
+	const char *ranks =
+	    of > 0 ? hr__finding_text(j, "%zu of %u ranks", c->hang, of)
+		   : hr__finding_text(j, "%zu rank%s", c->hang, c->hang == 1 ? "" : "s");
+
+	return hr__finding_text(j, "%s wait%s in init_process_group() for the others", ranks,
+				c->hang == 1 ? "s" : "");
+}
+
 static const char *what_for(struct hr_training_job *j, const struct culprit *c,
 			    const struct hr_hang *h)
 {
@@ -156,6 +168,8 @@ static const char *what_for(struct hr_training_job *j, const struct culprit *c,
 		    hr__job_process(j, c->worker->stream, c->worker->proc)->msg->pid, does(j, h));
 	if (h->in == HR_HANG_WAIT)
 		return "the training waits for a batch of its workers";
+	if (h->in == HR_HANG_GROUP)
+		return group_text(j, c);
 	if (c->sure == 1 && c->hang > 1)
 		return "the ranks wait for each other in backward() or a collective";
 	return hr__finding_text(j, "the training thread %s", does(j, h));
@@ -166,7 +180,8 @@ static const char *evidence(struct hr_training_job *j, const struct culprit *c,
 {
 	static const char *const works[] = {[HR_HANG_STEP] = "this step",
 					    [HR_HANG_WAIT] = "this wait",
-					    [HR_HANG_FETCH] = "this batch"};
+					    [HR_HANG_FETCH] = "this batch",
+					    [HR_HANG_GROUP] = "this call"};
 	const char *text =
 	    hr__finding_text(j, "%s has taken %s", works[h->in], hr__seconds(lasted(c->life, h)).s);
 
@@ -196,6 +211,11 @@ static const char *action(struct hr_training_job *j, const struct culprit *c,
 		return "find out whether a process of the pool was killed (journalctl -k shows "
 		       "'Killed process'), after which multiprocessing.Pool waits for ever; "
 		       "concurrent.futures.ProcessPoolExecutor raises an error instead";
+	if (h->in == HR_HANG_GROUP)
+		return "find out which rank is missing (`headrace top --by process` lists them): "
+		       "it "
+		       "was not started, has ended, does something else first, or has another "
+		       "address, port or WORLD_SIZE";
 	if (c->worker == NULL && h->in != HR_HANG_WAIT)
 		return text;
 	if (c->worker == NULL)

@@ -83,9 +83,10 @@ static enum hr_hang_in in_of(const struct hr_json_part *object)
 
 	if (!hr_json_part_find(object->p, object->n, HR_ARGS_IN, &in))
 		return HR_HANG_STEP;
-	return hr_json_part_is(&in, "fetch")  ? HR_HANG_FETCH
-	       : hr_json_part_is(&in, "wait") ? HR_HANG_WAIT
-					      : HR_HANG_STEP;
+	return hr_json_part_is(&in, "fetch")   ? HR_HANG_FETCH
+	       : hr_json_part_is(&in, "wait")  ? HR_HANG_WAIT
+	       : hr_json_part_is(&in, "group") ? HR_HANG_GROUP
+					       : HR_HANG_STEP;
 }
 
 /* Returns the place of the hang of this process; NULL: memory is short. */

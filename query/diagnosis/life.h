@@ -116,7 +116,7 @@ struct hr_hang {
 	uint64_t proc;
 	int64_t at; /* 0: none */
 	uint64_t since_ns, usual_ns;
-	enum hr_hang_in { HR_HANG_STEP, HR_HANG_WAIT, HR_HANG_FETCH } in;
+	enum hr_hang_in { HR_HANG_STEP, HR_HANG_WAIT, HR_HANG_FETCH, HR_HANG_GROUP } in;
 	/* Texts in the query's pool; "": none. `others`: the lines of the other threads. */
 	const char *line, *stack, *call, *target, *others;
 };

@@ -36,6 +36,8 @@ def hangs():
 
 def main():
     model = torch.nn.Linear(8, 1)
+    if sys.argv[1] == "missing" and os.environ["RANK"] == "1":
+        hangs()
     if "RANK" in os.environ:
         torch.distributed.init_process_group("gloo")
         model = torch.nn.parallel.DistributedDataParallel(model)
@@ -47,7 +49,7 @@ def main():
         if n == 30 and sys.argv[1] == "rank" and os.environ["RANK"] == "1":
             hangs()
 
-if sys.argv[1] == "rank" and "RANK" not in os.environ:
+if sys.argv[1] in ("rank", "missing") and "RANK" not in os.environ:
     import subprocess
     ranks = [subprocess.Popen([sys.executable, *sys.argv], env=dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2"))
              for rank in range(2)]
@@ -124,6 +126,17 @@ class Hang(harness.Case):
         self.assertEqual(self.status()["processes"], 2)
         first = self.end()
         self.assertEqual((first["cause"], first["rank"]), ("hang", 1), first)
+
+    def test_a_missing_rank(self):
+        """The other rank waits for it when the training starts, before any loop."""
+        self.start("missing", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(harness.free_port()))
+        wanted = "1 of 2 ranks waits in init_process_group() for the others"
+        self.live(f"^no step in the last .*: {re.escape(wanted)} \\(rank 0 on .*: data/hang.py:\\d+ main\\)$")
+        status = self.status()
+        self.assertEqual((status["processes"], status["rank"]), (1, 0))
+        first = self.end()
+        self.assertEqual((first["cause"], first["rank"]), ("hang", 0), first)
+        self.assertIn(wanted, self.summary)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def marks():
         return [call for call in map(json.loads, calls.read().splitlines()[:-1]) if call.get("name") == "hang"]
 def watch(n, leave):
     while os.environ["HEADRACE_STACKS"] and len(marks()) < n:
-        time.sleep(0.05)                       # WATCH
+        time.sleep(0.05)
     leave()
 def blocked(enter, leave, n=1):
     n += len(marks())
@@ -88,8 +88,20 @@ with open("out", "a") as file:
             self.assertEqual([m["call"] for m in marks], ["futex", "read", "wait4"])
             self.assertEqual([m.get("target") for m in marks], [None, pipe, f"process {pid}"])
             for mark in marks:
-                self.assertIn(f"train.py:{lines['WATCH']} watch", [thread["line"] for thread in mark["threads"]])
+                # This thread sleeps, or looks for marks.
+                self.assertTrue(any(re.search(r"train\.py:\d+ watch", thread["stack"]) for thread in mark["threads"]), mark)
             self.assertTrue(0 < marks[0]["usual_ns"] <= sum(usual) / len(usual), (marks[0], usual))
+
+    def test_a_process_group(self):
+        for marks, _, lines in self.each_hang("""
+from _headrace import stacks
+def take(): lock.acquire()                     # LOCK
+stacks.group(True)
+blocked(take, lock.release)
+stacks.group(False)
+time.sleep(6)
+"""):
+            self.assertEqual([(m["in"], m["line"]) for m in self.firsts(marks)], [("group", f"train.py:{lines['LOCK']} take")])
 
     def test_a_wait_and_a_step(self):
         """What lasts twice as long is marked again."""

@@ -637,6 +637,13 @@ static void hangs(void **state)
 			   "\"stack\":\"multiprocessing/pool.py:765 wait < a.py:4 log\"}";
 	says = "do:      find out whether a process of the pool was killed";
 	expect(computes, 40, 2, "hang,,,\n");
+	plan.exit = "SIGTERM";
+	plan.trains_hang =
+	    "{\"in\":\"group\",\"tid\":1,\"since_ns\":4000000000,\"usual_ns\":0,"
+	    "\"call\":\"\",\"line\":\"a.py:4 main\",\"stack\":\"distributed/c10d.py:9 "
+	    "init_process_group < a.py:4 main\"}";
+	says = "no step in the last 5.00 s: 1 rank waits in init_process_group() for the others";
+	expect(computes, 40, 2, "hang,,,\n");
 	/* What is missing, or of another type. */
 	plan.exit = "SIGINT";
 	plan.trains_hang = "{\"in\":1,\"tid\":1,\"since_ns\":-1,\"call\":[],\"threads\":[7,{}]}";
