@@ -388,6 +388,7 @@ signal.signal(signal.SIGALRM, alarmed)
 def waits():
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     time.sleep(10)
+longer(lambda s: fetch(time.sleep, s))  # until the thread has made a sample: before it first runs, libc blocks more signals
 try:
     fetch(waits)
 except InterruptedError:
