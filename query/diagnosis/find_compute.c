@@ -122,6 +122,8 @@ static void find_main(struct hr_training_job *j)
 
 static const char *advise_core(struct hr_training_job *j, struct hr_main_use use)
 {
+	double made = j->used - use.share - use.others; /* cores that workers use */
+
 	if (j->quota > 0)
 		return hr__finding_text(
 		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
@@ -129,7 +131,7 @@ static const char *advise_core(struct hr_training_job *j, struct hr_main_use use
 	if (j->cores > 0 && j->used < USED_SHARE * j->cores)
 		return "find other programs on the node (top), or the CPU quota of the job "
 		       "(cpu.max of its cgroup)";
-	if (use.others >= HR_PARALLEL_CORES)
+	if (use.others >= HR_PARALLEL_CORES && use.others > made)
 		return "let the training process compute with fewer threads "
 		       "(torch.set_num_threads), or request more cores";
 	if (hr__has_workers(j))
