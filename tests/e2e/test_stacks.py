@@ -189,7 +189,8 @@ class Training(harness.Case):
         """Statistics in each step, which take longer than the model."""
         traced = self.headrace([harness.PYTHON, self.folder.write("train.py", TRAINING)])
         lines = [n for n, line in enumerate(TRAINING.splitlines(), 1) if line.endswith("# log")]
-        first = traced.sql("SELECT * FROM findings WHERE number = 1")[0]
+        # On a busy machine, the thread waits for a core, too.
+        first = traced.sql("SELECT * FROM findings WHERE cause <> 'no_core' ORDER BY number LIMIT 1")[0]
         self.assertEqual(first["cause"], "heavy_main", first)
         self.assertTrue(any(f"train.py:{n} log faster" in first["action"] for n in lines), first)
 
