@@ -211,6 +211,13 @@ static uint32_t slots_of(const struct hr_record *s)
 	return hr_record_has_text(s) ? 1 + hr_text_slots(s->asked) : 1;
 }
 
+/* Returns when an operation or a region ended; 0 for other records. */
+static uint64_t end_of(const struct hr_record *s)
+{
+	return s->op >= HR_OP_FIRST || s->op == HR_CTL_REGION ? s->start_ticks + hr_record_dur(s)
+							      : 0;
+}
+
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end)
 {
@@ -229,7 +236,7 @@ uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bo
 				break;
 		} else {
 			size = slots_of(s);
-			end = s->op >= HR_OP_FIRST ? s->start_ticks + hr_record_dur(s) : 0;
+			end = end_of(s);
 			if (end > limit && end - limit < FUTURE_TICKS)
 				break;
 			for (uint32_t i = 1; i < size && !gone; i++)

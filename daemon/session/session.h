@@ -112,15 +112,15 @@ bool hr_ring_has_slots(const struct hr_ring_view *r);
 bool hr_ring_half_full(const struct hr_ring_view *r);
 
 /*
- * Counts the slots that can be read now: torn slots, and committed slots of operations that ended
- * by `limit`. Stops at `most` slots, but does not split a record, so a single record may exceed
- * `most`. `gone`: the owner is dead and commits nothing more. *ret_end: if `most` was reached, the
- * end of the last operation, else UINT64_MAX.
+ * Counts the slots that can be read now: torn slots, and committed slots, up to the first operation
+ * or region that ended after `limit`. Stops at `most` slots, but does not split a record, so a
+ * single record may exceed `most`. `gone`: the owner is dead and commits nothing more. *ret_end: if
+ * `most` was reached, the end of the last operation or region, else UINT64_MAX.
  */
 uint32_t hr_ring_ready(struct hr_ring_view *r, uint64_t limit, uint32_t most, bool gone,
 		       uint64_t now_ns, uint64_t *ret_end);
 
-/* Returns whether an operation ended after `ticks`, or a ring has slots to read. */
+/* Returns whether an operation or a region ended after `ticks`, or a ring has slots to read. */
 bool hr_session_active_after(const struct hr_session *s, uint64_t ticks);
 
 /* Copies n slots from tail on. An uncommitted slot becomes all zero. */

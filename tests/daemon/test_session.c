@@ -91,6 +91,31 @@ static void each_slot_has_its_own_time(void **state)
 	hr_session_free(s);
 }
 
+/*
+ * If the reader was suspended after it took the time, later regions wait for the next time: the
+ * engine refuses records that end long after it.
+ */
+static void regions_wait_for_their_time(void **state)
+{
+	struct hr_session *s = new_session();
+	struct hr_ring_view *r = &s->rings[0];
+	uint64_t end;
+
+	commit(r, 0, 0, 10);
+	for (uint64_t i = 1; i < 3; i++) {
+		commit(r, i, 0, 20 * i);
+		r->slots[i].op = HR_CTL_REGION;
+		r->slots[i].dur_lo = 5;
+	}
+	r->hdr->head = 3;
+	assert_int_equal(hr_ring_ready(r, 24, ALL, false, NOW, &end), 1);
+	assert_int_equal(hr_ring_ready(r, 44, ALL, false, NOW, &end), 2);
+	assert_int_equal(hr_ring_ready(r, 45, ALL, false, NOW, &end), 3);
+	assert_int_equal(hr_ring_ready(r, 45, 2, false, NOW, &end), 2);
+	assert_in_range(end, 25, 45);
+	hr_session_free(s);
+}
+
 /* Two slots of a record stay together; what ended after the limit waits. */
 static void records_are_whole(void **state)
 {
@@ -117,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_uncommitted_slot_is_skipped_in_time),
 	    cmocka_unit_test(each_slot_has_its_own_time),
+	    cmocka_unit_test(regions_wait_for_their_time),
 	    cmocka_unit_test(records_are_whole),
 	};
 
