@@ -259,6 +259,13 @@ int hr_regions_restore(Headrace__Regions *msg)
 	return 0;
 }
 
+bool hr_regions_text_is(const Headrace__Regions *msg, uint32_t text, const char *want)
+{
+	const ProtobufCBinaryData *t = text > 0 ? &msg->texts[text - 1] : NULL;
+
+	return t != NULL && t->len == strlen(want) && memcmp(t->data, want, t->len) == 0;
+}
+
 void hr_regions_get(const Headrace__Regions *m, size_t i, struct hr_region *ret)
 {
 	const Headrace__RegionKey *k = m->keys[m->key[i]];

@@ -94,6 +94,9 @@ void hr_regions_reset(struct hr_regions *r);
  */
 int hr_regions_restore(Headrace__Regions *msg);
 
+/* Returns whether the text with this number (0: none) of a restored message is `want`. */
+bool hr_regions_text_is(const Headrace__Regions *msg, uint32_t text, const char *want);
+
 /* Reads region i < msg->n_key of a restored message. */
 void hr_regions_get(const Headrace__Regions *msg, size_t i, struct hr_region *ret);
 

@@ -24,8 +24,9 @@
 /*
  * Adds functions to the module: stacks_start((folder, caller...), foreign), see stack_text_set();
  * stacks_pause(), before a fork; stacks_worker(), in a worker that is about to make batches;
- * stacks_group(begins), before and after init_process_group(); stacks_stop(), before Python ends; stacks_place(path, line, function, foreign), after the start:
- * see stack_text_place(). Returns -1 after it has set a Python error.
+ * stacks_group(begins), before and after init_process_group(); stacks_stop(), before Python ends;
+ * stacks_place(path, line, function, foreign), after the start: see stack_text_place(). Returns -1
+ * after it has set a Python error.
  */
 int stacks_init(PyObject *module, const struct headrace_api *functions);
 

@@ -14,17 +14,6 @@ static const char *const names[HR_SUMMARY_PYTHON_KINDS] = {
     [HR_SUMMARY_MARKS] = "marks",
 };
 
-/* Whether the text with this number (0: none) is `want`. */
-static bool is_text(const Headrace__Regions *frame, uint32_t text, const char *want)
-{
-	const ProtobufCBinaryData *t;
-
-	if (text == 0 || text > frame->n_texts)
-		return false;
-	t = &frame->texts[text - 1];
-	return t->len == strlen(want) && memcmp(t->data, want, t->len) == 0;
-}
-
 /* Returns a text in the arguments of a mark (malloc'ed), or NULL: no memory. */
 static char *value_of(const Headrace__Regions *frame, uint32_t args, const char *key)
 {
@@ -45,21 +34,23 @@ static char *value_of(const Headrace__Regions *frame, uint32_t args, const char 
 int hr_summary_python_add(struct hr_summary_python *p, const Headrace__Regions *frame,
 			  const struct hr_region *region)
 {
-	if (region->kind == HR_REGION_RANGE && is_text(frame, region->category, "function") &&
-	    is_text(frame, region->domain, "python"))
+	if (region->kind == HR_REGION_RANGE &&
+	    hr_regions_text_is(frame, region->category, "function") &&
+	    hr_regions_text_is(frame, region->domain, "python"))
 		p->functions += region->count;
-	if (region->kind != HR_REGION_MARK || !is_text(frame, region->domain, "headrace"))
+	if (region->kind != HR_REGION_MARK ||
+	    !hr_regions_text_is(frame, region->domain, "headrace"))
 		return 0;
-	p->hangs |= is_text(frame, region->name, "hang");
+	p->hangs |= hr_regions_text_is(frame, region->name, "hang");
 	for (int i = 0; i < HR_SUMMARY_PYTHON_KINDS; i++) {
-		if (!is_text(frame, region->name, names[i]))
+		if (!hr_regions_text_is(frame, region->name, names[i]))
 			continue;
 		if (p->reasons[i] == NULL)
 			p->reasons[i] = value_of(frame, region->args, "reason");
 		if (p->reasons[i] == NULL)
 			return -ENOMEM;
 	}
-	if (p->framework == NULL && is_text(frame, region->name, "framework")) {
+	if (p->framework == NULL && hr_regions_text_is(frame, region->name, "framework")) {
 		p->framework = value_of(frame, region->args, "name");
 		if (p->framework == NULL)
 			return -ENOMEM;

@@ -78,14 +78,14 @@ def _mark_dataloader(cls, base):
     def __iter__(self):
         if api.compiling():
             return iterate(self)
-        began, made = api.now(), known(self).made
+        began, entry = api.now(), known(self)
         try:
             api.begin(START)
             iterator = iterate(self)
         finally:
-            api.end(made)
+            api.end(entry.made)
         if isinstance(iterator, base):
-            _follow(iterator, known(self), began)
+            _follow(iterator, entry, began)
         return iterator
 
     def __init_subclass__(subclass, **kwargs):

@@ -20,8 +20,6 @@
 #define OWN_CODE_SHARE 0.1
 /* If the training thread's own I/O takes more than this share of its time, it is the cause. */
 #define OWN_CODE_IO 0.3
-/* A job that uses a smaller share of its cores lacks one because of other programs. Chosen. */
-#define USED_SHARE 0.7
 /* From so many calls of backward() for a step of the optimizer on, gradients are accumulated. */
 #define ACCUMULATED 1.5
 /*
@@ -125,12 +123,9 @@ static const char *advise_core(struct hr_training_job *j, struct hr_main_use use
 	double made = j->used - use.share - use.others; /* cores that workers use */
 
 	if (j->quota > 0)
-		return hr__finding_text(
-		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
-		    j->quota);
-	if (j->cores > 0 && j->used < USED_SHARE * j->cores)
-		return "find other programs on the node (top), or the CPU quota of the job "
-		       "(cpu.max of its cgroup)";
+		return hr__raise_quota(j);
+	if (hr__leaves_cores(j))
+		return hr__cause_action(HR_FOUND_DISTURBED);
 	if (use.others >= HR_PARALLEL_CORES && use.others > made)
 		return "let the training process compute with fewer threads "
 		       "(torch.set_num_threads), or request more cores";
@@ -167,6 +162,8 @@ static void find_gradients(struct hr_training_job *j, struct hr_main_use use)
 	double all = 0, cpu = 0, calls = 0, steps = 0, lost, each;
 	struct hr_finding *f;
 
+	if (j->lives < 2 || is_accelerated(j))
+		return;
 	for (size_t i = j->first; i < j->end; i++) {
 		const struct hr_train_life *life = &j->d->lives.list[i];
 
@@ -180,9 +177,7 @@ static void find_gradients(struct hr_training_job *j, struct hr_main_use use)
 		steps += (double)life->optimized;
 	}
 	lost = all - cpu - use.core * all;
-	if (j->lives < 2 || steps <= 0 || is_accelerated(j))
-		return;
-	f = hr__finding_add(j, HR_FOUND_GRADIENTS, lost);
+	f = steps > 0 ? hr__finding_add(j, HR_FOUND_GRADIENTS, lost) : NULL;
 	if (f == NULL)
 		return;
 	each = calls / steps;

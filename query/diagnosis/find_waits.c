@@ -20,8 +20,6 @@
 #define CONTENDED 0.3
 /* Replays try this multiple of the prefetch_factor. */
 #define PREFETCH_MORE 4
-/* A job that uses a smaller share of its cores, and whose workers lack cores, is disturbed. */
-#define USED_SHARE 0.7
 /*
  * If other programs leave the cores: the least share of the waits for a core that is saved, and the
  * most of the computing of the training thread. Wide, because headrace sees no other programs.
@@ -47,7 +45,7 @@
 /* Whether other programs seem to keep the cores busy: workers lack cores, but the job uses few. */
 static bool is_disturbed(const struct hr_training_job *j, const struct hr_job_waits *w)
 {
-	return w->core > w->cpu && j->cores > 0 && j->used < USED_SHARE * j->cores;
+	return w->core > w->cpu && hr__leaves_cores(j);
 }
 
 /* Returns the time before and after the loops, in which the training thread runs alone. */
@@ -83,9 +81,7 @@ static void predict_cores(struct hr_training_job *j, struct hr_finding *f)
 static void advise_cores(struct hr_training_job *j, struct hr_finding *f)
 {
 	if (j->quota > 0)
-		f->action = hr__finding_text(
-		    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)",
-		    j->quota);
+		f->action = hr__raise_quota(j);
 	else
 		f->action = hr__finding_text(j, "request %u cores%s (now %g)%s",
 					     j->workers + 1 > HR_MORE * hr__whole_cores(j)

@@ -58,6 +58,11 @@ bool hr_finding_is_wait(enum hr_finding_cause cause)
 	return causes[cause].flags & WAIT;
 }
 
+const char *hr__cause_action(enum hr_finding_cause cause)
+{
+	return causes[cause].action;
+}
+
 struct hr_finding *hr__finding_new(struct hr_training_job *j, enum hr_finding_cause cause,
 				   double lost)
 {
@@ -197,6 +202,12 @@ const char *hr__set_loader(struct hr_training_job *j, const char *name, uint32_t
 {
 	return hr__finding_text(j, "set %s=%u of the DataLoader (%s%snow %u)", name, to,
 				j->made != NULL ? j->made : "", j->made != NULL ? ", " : "", now);
+}
+
+const char *hr__raise_quota(struct hr_training_job *j)
+{
+	return hr__finding_text(
+	    j, "raise the CPU quota (cpu.max of the cgroup, now %g cores for each rank)", j->quota);
 }
 
 /* Returns which code to look at, for a cause that names no file; NULL: unknown. */

@@ -37,6 +37,8 @@
  * share of its time.
  */
 #define HR_FASTER 0.1
+/* A job that uses a smaller share of its cores leaves some idle. Chosen. */
+#define HR_USED_SHARE 0.7
 /* Replays try this multiple of the cores or workers. */
 #define HR_MORE 2
 /* Files that are examined so many times as often as opened: for each sample, without need. */
@@ -166,6 +168,12 @@ static inline const struct hr_process *hr__job_process(const struct hr_training_
 	return hr_stream_process(j->d->q->streams[stream].s, proc);
 }
 
+/* Whether the job leaves cores idle, so that a thread that has none waits for other programs. */
+static inline bool hr__leaves_cores(const struct hr_training_job *j)
+{
+	return j->cores > 0 && j->used < HR_USED_SHARE * j->cores;
+}
+
 /* Returns the seconds that a change must save, or a cause must take, to be worth it. */
 static inline double hr__worth(const struct hr_training_job *j)
 {
@@ -220,6 +228,10 @@ double hr__line_seconds(const struct hr_training_job *j, const struct hr_finding
 const char *hr__find_line(struct hr_training_job *j, const struct hr_finding *f);
 /* Returns the advice to change a setting of the DataLoader, with the line that made it. */
 const char *hr__set_loader(struct hr_training_job *j, const char *name, uint32_t to, uint32_t now);
+/* Returns the action of a cause in causes.def. NULL: it has none. */
+const char *hr__cause_action(enum hr_finding_cause cause);
+/* Returns the advice to raise the CPU quota of the job. */
+const char *hr__raise_quota(struct hr_training_job *j);
 /* Formats a text in the query's pool. Returns NULL and sets j->error if memory is short. */
 __attribute__((format(printf, 2, 3))) const char *hr__finding_text(struct hr_training_job *j,
 								   const char *format, ...);

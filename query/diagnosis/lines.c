@@ -191,11 +191,13 @@ int hr__own_lines_add(struct hr_life_reader *r)
 			k++;
 		if (k == life->n)
 			break;
-		phase = life->blocks[k].kind == HR_BLOCK_BACKWARD ? HR_OWN_BACKWARD
-								  : life->blocks[k].phase;
-		if (p->proc != life->proc || life->blocks[k].from > p->at ||
-		    (life->blocks[k].kind != HR_BLOCK_GAP && phase != HR_OWN_BACKWARD) ||
-		    !(phase == HR_PHASE_START || phase == HR_OWN_BACKWARD || hr_phase_loops(phase)))
+		if (p->proc != life->proc || life->blocks[k].from > p->at)
+			continue;
+		phase = life->blocks[k].phase;
+		if (life->blocks[k].kind == HR_BLOCK_BACKWARD)
+			phase = HR_OWN_BACKWARD;
+		else if (life->blocks[k].kind != HR_BLOCK_GAP ||
+			 !(phase == HR_PHASE_START || hr_phase_loops(phase)))
 			continue;
 		if (p->line != NULL)
 			error = own_add(life, p, phase);

@@ -125,12 +125,6 @@ static const uint8_t *read_args(struct hr_mark *to, const uint8_t *at, const uin
 
 /* ---- kinds ---- */
 
-static bool is_text(const Headrace__Regions *m, uint32_t text, const char *what)
-{
-	return text > 0 && m->texts[text - 1].len == strlen(what) &&
-	       memcmp(m->texts[text - 1].data, what, strlen(what)) == 0;
-}
-
 /* Whether args are those of headrace's own wait for a loader; json.dumps() adds a blank. */
 static bool is_of_loader(const ProtobufCBinaryData *args)
 {
@@ -142,19 +136,19 @@ static bool is_of_loader(const ProtobufCBinaryData *args)
 
 static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 {
-	if (g->kind == HR_REGION_MARK && is_text(m, g->domain, "headrace"))
-		return is_text(m, g->name, "accelerator") ? HR_MARK_BUSY
-		       : is_text(m, g->name, "samples")	  ? HR_MARK_SAMPLES
-		       : is_text(m, g->name, "hang")	  ? HR_MARK_HANG
-		       : is_text(m, g->name, "exception") ? HR_MARK_EXCEPTION
-							  : HR_REGION_MARK;
+	if (g->kind == HR_REGION_MARK && hr_regions_text_is(m, g->domain, "headrace"))
+		return hr_regions_text_is(m, g->name, "accelerator") ? HR_MARK_BUSY
+		       : hr_regions_text_is(m, g->name, "samples")   ? HR_MARK_SAMPLES
+		       : hr_regions_text_is(m, g->name, "hang")	     ? HR_MARK_HANG
+		       : hr_regions_text_is(m, g->name, "exception") ? HR_MARK_EXCEPTION
+								     : HR_REGION_MARK;
 	if (g->kind != HR_REGION_RANGE)
 		return g->kind;
-	if (is_text(m, g->name, "DataLoader.__iter__"))
+	if (hr_regions_text_is(m, g->name, "DataLoader.__iter__"))
 		return HR_MARK_CREATES;
-	if (is_text(m, g->domain, "torch.distributed"))
+	if (hr_regions_text_is(m, g->domain, "torch.distributed"))
 		return HR_MARK_COLLECTIVE;
-	if (is_text(m, g->domain, "torch") && is_text(m, g->name, "backward"))
+	if (hr_regions_text_is(m, g->domain, "torch") && hr_regions_text_is(m, g->name, "backward"))
 		return HR_MARK_BACKWARD;
 	/* A loader's wait within another wait is recorded as a range, without a category. */
 	if (g->args > 0 && g->category == 0 && is_of_loader(&m->texts[g->args - 1]))
@@ -216,7 +210,7 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 		return -ENOMEM;
 	stacks = read_args(mark, args->data, args->data + args->len);
 	mark->hidden_to = mark->hidden ? to : from;
-	torch = is_text(m, g->domain, "torch");
+	torch = hr_regions_text_is(m, g->domain, "torch");
 	/* The args of headrace's marks have the loader. */
 	mark->own = kind == HR_REGION_INPUT_WAIT && !torch && mark->loader == HR_UNKNOWN &&
 		    mark->workers == HR_UNKNOWN;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/array.h"
 #include "common/json_part.h"
@@ -95,15 +94,6 @@ static bool read_args(const ProtobufCBinaryData *args, struct event *to)
 	       hr_json_part_int(&part, &to->batch);
 }
 
-static bool is_iter(const Headrace__Regions *m, const struct hr_region *g)
-{
-	static const char name[] = "DataLoader.__iter__";
-	const ProtobufCBinaryData *text = g->name > 0 ? &m->texts[g->name - 1] : NULL;
-
-	return g->kind == HR_REGION_RANGE && text != NULL && text->len == sizeof(name) - 1 &&
-	       memcmp(text->data, name, text->len) == 0;
-}
-
 static int add_event(struct finder *x, const Headrace__Regions *m, const struct hr_region *g)
 {
 	struct event e = {.proc = g->proc,
@@ -111,7 +101,8 @@ static int add_event(struct finder *x, const Headrace__Regions *m, const struct 
 			  .start_ns = g->start_ns,
 			  .end_ns = g->dur_ns < UINT64_MAX - g->start_ns ? g->start_ns + g->dur_ns
 									 : UINT64_MAX,
-			  .iter = is_iter(m, g)};
+			  .iter = g->kind == HR_REGION_RANGE &&
+				  hr_regions_text_is(m, g->name, "DataLoader.__iter__")};
 
 	if (!e.iter && (g->kind != HR_REGION_INPUT_WAIT || g->count > 1 || g->args == 0 ||
 			!read_args(&m->texts[g->args - 1], &e)))
