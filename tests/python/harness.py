@@ -6,6 +6,7 @@ HR_PYTHON is the folder of startup/ and the modules, HR_FAKE the library.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,11 @@ class Case(unittest.TestCase):
         told = Told(self.told_at)
         self.assertEqual((told.open, told.stray), ([], []))
         return told
+
+
+def commented(text):
+    """{comment: number of the line that ends with it} of a program, for comments of one word."""
+    return {found[1]: n for n, line in enumerate(text.splitlines(), 1) if (found := re.search(r"# (\w+)$", line))}
 
 
 def need(module):

@@ -6,7 +6,7 @@ import os
 import re
 
 import harness
-from harness import FETCH
+from harness import FETCH, commented
 from versions import PYTHONS, Versions
 
 # blocked(enter, leave, n): calls enter(), which returns once another thread has called leave(). This thread waits for n marks.
@@ -46,7 +46,7 @@ class Hangs(Versions):
         """For each Python: its marks `hang`, all calls that were recorded, and {comment: line}."""
         text = PRELUDE + text
         self.file("train.py", text)
-        lines = {found[1]: n for n, line in enumerate(text.splitlines(), 1) if (found := re.search(r"# (\w+)$", line))}
+        lines = commented(text)
         for python in PYTHONS:
             with self.subTest(python=python):
                 _, recorded = self.run_both(python, "train.py", option={"HEADRACE_STACKS": self.dir})
