@@ -10,7 +10,7 @@
 #define REPORT_NS   2000000000u
 #define TEXTS_MAX   12u
 #define SAMPLES_MAX 100u
-#define TEXT_MORE   48u /* bytes of a text in the report, without line and stack */
+#define TEXT_MORE   80u /* bytes of a text in the report, without line and stack */
 #define SAMPLE_SIZE 12u /* bytes of a sample in the report: at most REPORT_NS, and a comma */
 
 static struct {
@@ -44,9 +44,12 @@ static size_t put_text(char *room, size_t n, unsigned text, uint64_t now_ns)
 {
 	bool first = true;
 
-	n = spent_put(room, ARGS_MAX, n, "%s{\"line\":\"%s\",\"stack\":\"%s\"%s,\"ago_ns\":[",
+	n = spent_put(room, ARGS_MAX, n, "%s{\"line\":\"%s\",\"stack\":\"%s\"%s",
 		      text > 0 ? "," : "", own.texts[text].line, own.texts[text].stack,
 		      own.texts[text].in_model ? ",\"model\":true" : "");
+	if (own.texts[text].compiler)
+		n = spent_put(room, ARGS_MAX, n, ",\"compiler\":\"%s\"", own.texts[text].compiler);
+	n = spent_put(room, ARGS_MAX, n, ",\"ago_ns\":[");
 	for (unsigned i = 0; i < own.n; i++) {
 		if (own.samples[i].text != text)
 			continue;

@@ -83,8 +83,9 @@ static bool is_caller(const char *path)
 
 struct place_text {
 	struct unlocked_place place; /* code 0: none */
-	bool is_caller, is_foreign, is_loader, is_model;
-	char text[160]; /* "": it does not fit */
+	bool is_caller, is_foreign, is_loader, is_model, is_metric;
+	const char *compiler; /* as in struct stack_text */
+	char text[160];	      /* "": it does not fit */
 };
 
 _Static_assert(sizeof(struct unlocked_place) == 4 * sizeof(uintptr_t) + 2 * sizeof(int32_t),
@@ -95,6 +96,23 @@ static struct place_text kept[KEPT];
 void stack_text_forget(void)
 {
 	memset(kept, 0, sizeof(kept));
+}
+
+/* Returns the framework that runs this file only to trace or compile a function; NULL: none. */
+static const char *compiler_of(const char *path)
+{
+	static const char *const files[][2] = {
+	    {"/jax/_src/interpreters/partial_eval.py", "jax"},
+	    {"/jax/_src/interpreters/mlir.py", "jax"},
+	    {"/jax/_src/compiler.py", "jax"},
+	    {"/torch/_dynamo/convert_frame.py", "torch"},
+	    {"/tensorflow/python/framework/func_graph.py", "tensorflow"},
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (strstr(path, files[i][0]) != NULL)
+			return files[i][1];
+	return NULL;
 }
 
 static bool read_text(const struct unlocked_place *place, struct place_text *ret)
@@ -110,6 +128,8 @@ static bool read_text(const struct unlocked_place *place, struct place_text *ret
 	ret->is_foreign = is_foreign(path);
 	ret->is_loader = strstr(path, "/torch/utils/data/") != NULL;
 	ret->is_model = strstr(path, "/torch/nn/modules/module.py") != NULL;
+	ret->is_metric = strstr(path, "/torchmetrics/") != NULL;
+	ret->compiler = compiler_of(path);
 	if (!stack_text_place(path, unlocked_line(place), function, true, ret->text,
 			      sizeof(ret->text)))
 		ret->text[0] = '\0';
@@ -168,10 +188,11 @@ bool stack_text_read(const PyThreadState *thread, struct stack_text *ret)
 {
 	struct unlocked_place places[UNLOCKED_MAX];
 	unsigned n = unlocked_places(thread, places), shown = 0;
-	bool own = false;
+	bool own = false, metric = false;
 
 	ret->line[0] = ret->stack[0] = '\0';
 	ret->in_fetch = ret->in_model = false;
+	ret->compiler = NULL;
 	for (unsigned i = 0; i < n && !ret->in_fetch; i++) {
 		const struct place_text *frame = text_of(&places[i]);
 
@@ -179,9 +200,12 @@ bool stack_text_read(const PyThreadState *thread, struct stack_text *ret)
 			continue;
 		ret->in_fetch = frame->is_caller;
 		ret->in_model |= frame->is_model;
+		metric |= frame->is_metric; /* it is a module of torch.nn, too */
+		ret->compiler = frame->compiler ? frame->compiler : ret->compiler;
 		if (!frame->is_caller)
 			add_frame(frame, ret, &shown, &own);
 	}
+	ret->in_model = ret->in_model && !metric;
 	if (shown > 0 && !own)
 		set_library_line(ret);
 	return shown > 0;

@@ -19,7 +19,9 @@ struct stack_text {
 	char line[160];	 /* innermost frame that is not foreign; else up to three innermost ones */
 	char stack[400]; /* innermost first, with " < " between frames; outer ones may not fit */
 	bool in_fetch;	 /* it ends at the caller of a fetch */
-	bool in_model;	 /* a module of torch.nn is called */
+	bool in_model;	 /* a module of torch.nn is called, and none of torchmetrics */
+	/* The framework that compiles a function: "jax", "torch", "tensorflow"; NULL: none. */
+	const char *compiler;
 };
 
 /*

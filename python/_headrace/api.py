@@ -160,6 +160,12 @@ def shown(text):
         return "?"
 
 
+def class_name(value):
+    """Returns the name of the class of a value; "" if it is no identifier, and cannot be in JSON."""
+    name = type(value).__name__
+    return name if name.isidentifier() else ""
+
+
 def after_fork(call):
     """Calls call() in each forked child. Python 3.6 cannot do this."""
     if hasattr(os, "register_at_fork"):

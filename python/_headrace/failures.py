@@ -15,9 +15,8 @@ def failed(error):
     if _left == 0 or isinstance(error, StopIteration) or not isinstance(error, Exception):
         return
     _left -= 1
-    kind = type(error).__name__
     try:
-        text = '{"type":"%s","line":"%s"}' % (kind if kind.isidentifier() else "", _line(error.__traceback__))
+        text = '{"type":"%s","line":"%s"}' % (api.class_name(error), _line(error.__traceback__))
         api.mark(MARK, text.encode("utf-8", "replace"))
     except Exception:  # a name of a file or function that is not Unicode
         pass

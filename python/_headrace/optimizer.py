@@ -13,6 +13,12 @@ from .wrap import outermost, replaces
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
 
+UPDATES = api.name("optimizer", "headrace", None, api.MARK)
+DESCRIBED_MAX = 8  # optimizers of a process
+EXAMINED_TENSORS = 8  # the largest ones
+EXAMINED_ROWS = 1000  # of a tensor
+
+_described = set()  # numbers (id) of the optimizers that have a mark
 _stepping = set()  # threads in a step: if an optimizer calls another optimizer, only the outer call is a step
 api.after_fork(_stepping.clear)
 
@@ -77,6 +83,34 @@ def _with_closure(args, kwargs):
     return (args[0], closure, *args[2:]), kwargs, closure
 
 
+def _describe(optimizer):
+    """Marks what the first step of an optimizer of torch has updated: which class, how many numbers, and how many of them needlessly."""
+    try:
+        optimizer = getattr(optimizer, "optimizer", optimizer)  # that of Accelerate has the real one
+        updated = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        idle, largest = 0, None
+        for p in sorted(updated, key=lambda p: -p.numel())[:EXAMINED_TENSORS]:
+            of = _idle(p.grad)
+            idle += of
+            largest = largest or (of and p.shape)
+        args = '{"type":"%s","elements":%d,"idle":%d' % (api.class_name(optimizer), sum(p.numel() for p in updated), idle)
+        if largest:
+            args += ',"rows":%d,"columns":%d' % tuple(largest)
+        if optimizer.param_groups[0].get("fused"):
+            args += ',"fused":true'
+        api.mark(UPDATES, args.encode("utf-8", "replace") + b"}")
+    except Exception:  # another kind of optimizer
+        pass
+
+
+def _idle(grad):
+    """Estimates how many numbers of a gradient are in rows of zeros. Only plain tensors of the CPU: others may need a device or other ranks."""
+    if type(grad).__name__ != "Tensor" or grad.device.type != "cpu" or grad.dim() != 2 or grad.is_sparse or not len(grad):
+        return 0
+    part = grad.detach()[:: max(1, len(grad) // EXAMINED_ROWS)]
+    return int((part == 0).all(1).sum()) * grad.numel() // len(part)
+
+
 def _mark_step(cls):
     real = cls.__dict__.get("step")
     if not isinstance(real, FunctionType):
@@ -114,5 +148,8 @@ def _mark_step(cls):
                     closure._headrace_end()
                 if began is not None:
                     steps.stepped(args[0], began)
+                if len(_described) < DESCRIBED_MAX and args and id(args[0]) not in _described:
+                    _described.add(id(args[0]))
+                    _describe(args[0])
         finally:
             stepping.discard(thread)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Findings about what the training thread computes itself, and what keeps it from computing. */
 #include <math.h>
+#include <string.h>
 
 #include "query/diagnosis/findings_internal.h"
 
@@ -28,6 +29,15 @@
  */
 #define EXCHANGE_LOW  0.5
 #define EXCHANGE_HIGH 1.5
+
+/* If a smaller share of what an optimizer updates is in rows without a gradient, it needs it all. */
+#define IDLE_SHARE 0.5
+/*
+ * Without these rows, the step saves at least this share of their part. backward() fills their
+ * gradient with zeros, and saves at most this share of its time. Chosen.
+ */
+#define IDLE_LOW      0.6
+#define IDLE_BACKWARD 0.5
 
 static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
 {
@@ -203,6 +213,113 @@ static void find_gradients(struct hr_training_job *j, struct hr_main_use use)
 		  "faster storage or more workers: the batches are ready");
 }
 
+/* ---- optimizers ---- */
+
+/* Advises sparse gradients, because most rows of the parameters have none. */
+static void advise_sparse(struct hr_training_job *j, struct hr_finding *f,
+			  const struct hr_updates *u)
+{
+	f->evidence = hr__finding_text(
+	    j,
+	    "%s; %.0f %% of the %s numbers that %s updates are in rows whose gradient is 0, as in "
+	    "the embedding of %s x %s",
+	    f->evidence, 100 * u->idle / u->elements, hr_text_count((uint64_t)u->elements).s,
+	    u->type, hr_text_count(u->rows).s, hr_text_count(u->columns).s);
+	f->action = "update only the rows that a batch uses: torch.nn.Embedding(..., sparse=True), "
+		    "and torch.optim.SparseAdam (or SGD) in an optimizer of its own for these "
+		    "parameters";
+	f->gain_low = IDLE_LOW * f->lost;
+	f->gain_high = f->lost + IDLE_BACKWARD * j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD];
+}
+
+/*
+ * Finds an optimizer whose steps take longer than backward(), or update rows that have no gradient.
+ */
+static void find_optimizer(struct hr_training_job *j)
+{
+	double took = j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER], batches = fmax(1, j->batches);
+	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost = 0;
+	struct hr_updates u = {0};
+	struct hr_finding *f;
+	bool idle;
+
+	for (size_t i = j->first; i < j->end; i++)
+		if (hr__job_has(j, i) && j->d->lives.list[i].updates.elements > u.elements)
+			u = j->d->lives.list[i].updates;
+	idle = u.rows > 0 && u.idle >= IDLE_SHARE * u.elements;
+	if (idle)
+		lost = took * u.idle / u.elements;
+	else if (backward > 0)
+		lost = took - backward;
+	f = is_accelerated(j) ? NULL : hr__finding_add(j, HR_FOUND_OPTIMIZER, lost);
+	if (f == NULL)
+		return;
+	f->line = j->optimizer_lines.first;
+	f->evidence =
+	    hr__finding_text(j, "for each batch, step() takes %s, and backward() %s",
+			     hr__seconds(took / batches).s, hr__seconds(backward / batches).s);
+	if (idle) {
+		advise_sparse(j, f, &u);
+	} else {
+		f->action = hr__finding_text(
+		    j, "%smake fewer steps: larger batches, or several batches for each step",
+		    u.elements > 0 && !u.fused ? "pass fused=True to the optimizer, if it has this "
+						 "argument; or "
+					       : "");
+		f->gain_high = f->lost;
+	}
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: the batches are ready");
+}
+
+/* ---- compilers ---- */
+
+static const char *advise_shapes(const char *compiler)
+{
+	if (strcmp(compiler, "torch") == 0)
+		return "let one compiled function serve all batches: torch.compile(dynamic=True), "
+		       "or batches of few shapes (pad to a few lengths, drop_last=True); "
+		       "TORCH_LOGS=recompiles says why it compiles";
+	if (strcmp(compiler, "tensorflow") == 0)
+		return "let one traced function serve all batches: "
+		       "tf.function(reduce_retracing=True) or an input_signature, batches of few "
+		       "shapes (drop_remainder=True), and no Python numbers as arguments";
+	return "give jitted functions few shapes: pad the batches to one or a few lengths, and "
+	       "drop the last, smaller batch; JAX_LOG_COMPILES=1 says which functions it compiles";
+}
+
+/* Finds a training that compiles after its first batches, too. False: it does not. */
+static bool find_compiles(struct hr_training_job *j)
+{
+	double lost = 0;
+	const char *compiler = NULL;
+	struct hr_finding *f;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_train_life *life = &j->d->lives.list[i];
+
+		for (size_t k = 0; k < life->n_own_lines && hr__job_has(j, i); k++) {
+			if (life->own_lines[k].phase != HR_OWN_COMPILER)
+				continue;
+			lost += (double)life->own_lines[k].ns / 1e9 / (double)j->lives;
+			compiler = life->own_lines[k].compiler;
+		}
+	}
+	f = j->compiler_lines.first == NULL ? NULL : hr__finding_add(j, HR_FOUND_COMPILES, lost);
+	if (f == NULL)
+		return false;
+	f->line = j->compiler_lines.first;
+	f->evidence = hr__finding_text(
+	    j,
+	    "after the first %u batches, %s still traces and compiles for %s, longest in %s; it "
+	    "compiles a function again for each new shape of its arguments",
+	    HR_COMPILED_BATCHES, compiler, hr__seconds(lost).s, j->compiler_lines.text);
+	f->action = advise_shapes(compiler);
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: the batches are ready");
+	return true;
+}
+
 void hr__find_compute(struct hr_training_job *j)
 {
 	struct hr_main_use use = {0};
@@ -218,5 +335,7 @@ void hr__find_compute(struct hr_training_job *j)
 	}
 	find_no_core(j, use);
 	find_gradients(j, use);
-	find_main(j);
+	find_optimizer(j);
+	if (!find_compiles(j))
+		find_main(j);
 }

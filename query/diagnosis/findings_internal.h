@@ -100,8 +100,9 @@ struct hr_training_job {
 	const char *lines; /* the longest lines, with their shares; NULL: not known */
 	/* In loops of training, before the first loop, and in validation. */
 	struct hr_own_lines own_lines, start_lines, validation_lines;
-	struct hr_own_lines backward_lines; /* that called backward() */
-	uint64_t model_samples;		    /* samples of training threads in the model */
+	/* That called backward(), step() of an optimizer, and a compiler (HR_OWN_COMPILER). */
+	struct hr_own_lines backward_lines, optimizer_lines, compiler_lines;
+	uint64_t model_samples; /* samples of training threads in the model */
 	/* For a time, only counters were recorded, without single operations. */
 	bool counters;
 	double hung; /* the part of HR_PART_WAIT_UNKNOWN that is a hang */

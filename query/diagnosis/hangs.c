@@ -37,8 +37,8 @@ static const char *in_pool(struct hr_life_reader *r, const char *text)
 	return copy;
 }
 
-static const char *text_of(struct hr_life_reader *r, const struct hr_json_part *object,
-			   const char *key)
+const char *hr__text_of(struct hr_life_reader *r, const struct hr_json_part *object,
+			const char *key)
 {
 	char room[4096] = "";
 
@@ -66,7 +66,7 @@ static const char *others_of(struct hr_life_reader *r, const struct hr_json_part
 	return in_pool(r, room);
 }
 
-static uint64_t number_of(const struct hr_json_part *object, const char *key)
+uint64_t hr__number_of(const struct hr_json_part *object, const char *key)
 {
 	struct hr_json_part value;
 	int64_t n;
@@ -116,13 +116,13 @@ int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint
 		return 0;
 	*to = (struct hr_hang){.proc = proc,
 			       .at = at,
-			       .since_ns = number_of(&object, HR_ARGS_SINCE_NS),
-			       .usual_ns = number_of(&object, HR_ARGS_USUAL_NS),
+			       .since_ns = hr__number_of(&object, HR_ARGS_SINCE_NS),
+			       .usual_ns = hr__number_of(&object, HR_ARGS_USUAL_NS),
 			       .in = in_of(&object),
-			       .line = text_of(r, &object, HR_ARGS_LINE),
-			       .stack = text_of(r, &object, HR_ARGS_STACK),
-			       .call = text_of(r, &object, HR_ARGS_CALL),
-			       .target = text_of(r, &object, HR_ARGS_TARGET),
+			       .line = hr__text_of(r, &object, HR_ARGS_LINE),
+			       .stack = hr__text_of(r, &object, HR_ARGS_STACK),
+			       .call = hr__text_of(r, &object, HR_ARGS_CALL),
+			       .target = hr__text_of(r, &object, HR_ARGS_TARGET),
 			       .others = others_of(r, &object)};
 	return to->line != NULL && to->stack != NULL && to->call != NULL && to->target != NULL &&
 		       to->others != NULL
@@ -154,8 +154,8 @@ int hr__exception_add(struct hr_life_reader *r, const ProtobufCBinaryData *args,
 	}
 	*e = (struct hr_exception){.proc = proc,
 				   .at = at,
-				   .type = text_of(r, &object, HR_ARGS_TYPE),
-				   .line = text_of(r, &object, HR_ARGS_LINE)};
+				   .type = hr__text_of(r, &object, HR_ARGS_TYPE),
+				   .line = hr__text_of(r, &object, HR_ARGS_LINE)};
 	return e->type != NULL && e->line != NULL ? 0 : -ENOMEM;
 }
 

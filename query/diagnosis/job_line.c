@@ -230,4 +230,6 @@ void hr__job_line(struct hr_training_job *j)
 	own_lines(j, HR_PHASE_START, &j->start_lines);
 	own_lines(j, HR_PHASE_VALIDATION, &j->validation_lines);
 	own_lines(j, HR_OWN_BACKWARD, &j->backward_lines);
+	own_lines(j, HR_OWN_OPTIMIZER, &j->optimizer_lines);
+	own_lines(j, HR_OWN_COMPILER, &j->compiler_lines);
 }

@@ -259,7 +259,8 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .from = from > r->span.from ? from : r->span.from,
 					  .to = to < r->span.until ? to : r->span.until,
 					  .hang = hang,
-					  .raised = hr__exception_of(r, marks[0].proc)};
+					  .raised = hr__exception_of(r, marks[0].proc),
+					  .updates = hr__updates_of(r, marks[0].proc)};
 	add_use(r->life, marks, n);
 	add_model(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);
@@ -306,6 +307,7 @@ void hr__life_reader_done(struct hr_life_reader *r)
 	free(r->points);
 	free(r->hangs);
 	free(r->exceptions);
+	free(r->updates);
 	hr_map64_done(&r->line_numbers);
 }
 

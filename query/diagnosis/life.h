@@ -104,12 +104,19 @@ struct hr_line_part {
 
 /* A line of Python in which a training thread was outside of waits, the model and other regions. */
 struct hr_own_line {
-	const char *line;    /* as in hr_line_part */
-	const char *inner;   /* the innermost line, of a library that this line called; or `line` */
-	unsigned phase;	     /* HR_PHASE_START, HR_PHASE_TRAIN, HR_PHASE_VALIDATION, or: */
-#define HR_OWN_BACKWARD 100u /* in backward() */
+	const char *line;  /* as in hr_line_part */
+	const char *inner; /* the innermost line, of a library that this line called; or `line` */
+	unsigned phase;	   /* HR_PHASE_START, HR_PHASE_TRAIN, HR_PHASE_VALIDATION, or: */
+#define HR_OWN_BACKWARD	 100u /* in backward() */
+#define HR_OWN_OPTIMIZER 101u /* in a step of an optimizer */
+/* in a compiler, in a loop, after the first HR_COMPILED_BATCHES batches of its loader */
+#define HR_OWN_COMPILER 102u
+	const char *compiler; /* the framework that compiles; NULL: none */
 	uint64_t ns, samples;
 };
+
+/* For so many batches, each function is compiled: for the second one because types differ. */
+#define HR_COMPILED_BATCHES 2u
 
 /* What a thread had done for much longer than usual at a time (a mark `hang`, proto/args.def). */
 struct hr_hang {
@@ -119,6 +126,18 @@ struct hr_hang {
 	enum hr_hang_in { HR_HANG_STEP, HR_HANG_WAIT, HR_HANG_FETCH, HR_HANG_GROUP } in;
 	/* Texts in the query's pool; "": none. `others`: the lines of the other threads. */
 	const char *line, *stack, *call, *target, *others;
+};
+
+/* What the first step of each optimizer of a process has updated (marks `optimizer`). */
+struct hr_updates {
+	uint64_t proc;
+	double elements; /* numbers that they update; 0: not known */
+	double idle;	 /* those in rows whose gradient was 0 */
+	/* Of the optimizer that updates most: */
+	uint64_t most;
+	const char *type;	/* its class, escaped, in the query's pool */
+	uint64_t rows, columns; /* the largest parameter that has such rows; 0: none */
+	bool fused;
 };
 
 /* The first exception of a process that ended the making of a batch (a mark `exception`). */
@@ -202,6 +221,7 @@ struct hr_train_life {
 	uint64_t optimized, n_backward, backward_ns, backward_cpu_ns;
 	struct hr_hang hang; /* of what the training thread has not ended */
 	struct hr_exception raised;
+	struct hr_updates updates;
 	uint64_t model_samples; /* number of samples in the model, in loops */
 	struct hr_own_line *own_lines;
 	size_t n_own_lines, own_lines_room;

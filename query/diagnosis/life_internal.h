@@ -47,6 +47,7 @@ struct hr_mark {
 #define HR_MARK_SAMPLES	   (UINT32_MAX - 4)
 #define HR_MARK_HANG	   (UINT32_MAX - 5)
 #define HR_MARK_EXCEPTION  (UINT32_MAX - 6)
+#define HR_MARK_UPDATES	   (UINT32_MAX - 7)
 
 /* Indexes in the lists steps, epochs and edges for the next block in the order of time. */
 struct hr_life_place {
@@ -67,6 +68,7 @@ struct hr_line_point {
 	int64_t at;
 	uint64_t every_ns;	  /* the sample stands for so much time */
 	const char *line, *inner; /* as in hr_own_line; NULL: in the model */
+	const char *compiler;	  /* as in hr_own_line */
 };
 
 /*
@@ -102,6 +104,8 @@ struct hr_life_reader {
 	size_t n_hangs, hangs_room;
 	struct hr_exception *exceptions; /* the first one of each process */
 	size_t n_exceptions, exceptions_room;
+	struct hr_updates *updates; /* one for each process */
+	size_t n_updates, updates_room;
 };
 
 static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
@@ -137,6 +141,11 @@ void hr__points_sort(struct hr_life_reader *r);
 /* lines.c: sums the samples of r->life by line. -ENOMEM. */
 int hr__own_lines_add(struct hr_life_reader *r);
 
+/* hangs.c: returns a positive member of a JSON object; 0: there is none. */
+uint64_t hr__number_of(const struct hr_json_part *object, const char *key);
+/* hangs.c: returns a text of a JSON object, escaped; "": there is none. NULL: memory is short. */
+const char *hr__text_of(struct hr_life_reader *r, const struct hr_json_part *object,
+			const char *key);
 /* hangs.c: keeps the mark `hang` of a process and time, if it is its last one. -ENOMEM. */
 int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
 		 int64_t at);
@@ -145,6 +154,10 @@ int hr__exception_add(struct hr_life_reader *r, const ProtobufCBinaryData *args,
 		      int64_t at);
 /* hangs.c: returns the exception of a process. at 0: none. */
 struct hr_exception hr__exception_of(const struct hr_life_reader *r, uint64_t proc);
+/* updates.c: adds a mark `optimizer` of a process. -ENOMEM. */
+int hr__updates_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc);
+/* updates.c: returns what the optimizers of a process update. elements 0: not known. */
+struct hr_updates hr__updates_of(const struct hr_life_reader *r, uint64_t proc);
 /*
  * hangs.c: returns the hang of the process of these marks, if no region of `tid` (0: of any thread)
  * has ended since then. at 0: none.

@@ -3,6 +3,7 @@
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,18 +94,24 @@ static const char *inner_text(struct hr_life_reader *r, const struct hr_json_par
 static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack,
 		      struct hr_line_point point)
 {
-	struct hr_json_part line, list, ago;
+	struct hr_json_part line, list, ago, part;
+	bool model = hr_json_part_find(stack->p, stack->n, HR_ARGS_MODEL, &part);
+	bool compiles = hr_json_part_find(stack->p, stack->n, HR_ARGS_COMPILER, &part) &&
+			part.type == HR_JSON_STRING;
 	const char *p;
 	int64_t ns;
-
-	bool model = hr_json_part_find(stack->p, stack->n, HR_ARGS_MODEL, &line);
 
 	if (!hr_json_part_find(stack->p, stack->n, HR_ARGS_LINE, &line) ||
 	    line.type != HR_JSON_STRING ||
 	    !hr_json_part_find(stack->p, stack->n, HR_ARGS_AGO_NS, &list) ||
 	    list.type != HR_JSON_ARRAY)
 		return 0;
-	if (!model) {
+	if (compiles) {
+		point.compiler = hr__line_text(r, &part);
+		if (point.compiler == NULL)
+			return -ENOMEM;
+	}
+	if (!model || compiles) {
 		point.line = hr__line_text(r, &line);
 		point.inner = point.line != NULL ? inner_text(r, stack, point.line) : NULL;
 		if (point.inner == NULL)
@@ -163,8 +170,8 @@ static int own_add(struct hr_train_life *life, const struct hr_line_point *p, un
 	if (i == life->n_own_lines) {
 		if (!hr_array_reserve(life->own_lines, life->n_own_lines, life->own_lines_room))
 			return -ENOMEM;
-		life->own_lines[life->n_own_lines++] =
-		    (struct hr_own_line){.line = p->line, .inner = p->inner, .phase = phase};
+		life->own_lines[life->n_own_lines++] = (struct hr_own_line){
+		    .line = p->line, .inner = p->inner, .compiler = p->compiler, .phase = phase};
 	}
 	life->own_lines[i].ns += p->every_ns;
 	life->own_lines[i].samples++;
@@ -177,6 +184,36 @@ void hr__points_sort(struct hr_life_reader *r)
 		qsort(r->points, r->n_points, sizeof(*r->points), by_time);
 }
 
+/* Whether the loop that contains the block has had batches enough for all that must be compiled. */
+static bool is_compiled(const struct hr_train_life *life, const struct hr_block *b, int64_t at)
+{
+	const struct hr_loop *loop = b->loop != HR_NO_LOOP ? &life->loops[b->loop] : NULL;
+
+	for (uint32_t i = 0; loop != NULL && i < b->loop; i++)
+		if (life->loops[i].loader == loop->loader && life->loops[i].n > 0)
+			return true;
+	return loop == NULL ||
+	       (loop->n > HR_COMPILED_BATCHES && loop->waits[HR_COMPILED_BATCHES].from <= at);
+}
+
+#define NO_OWN_LINE UINT_MAX
+
+/* Returns hr_own_line.phase of a sample in this block; NO_OWN_LINE: it is not for an own line. */
+static unsigned phase_of(const struct hr_train_life *life, const struct hr_block *b,
+			 const struct hr_line_point *p)
+{
+	if (p->compiler != NULL && hr_phase_loops(b->phase))
+		return !hr_block_costs(b) && is_compiled(life, b, p->at) ? HR_OWN_COMPILER
+									 : NO_OWN_LINE;
+	if (b->kind == HR_BLOCK_BACKWARD)
+		return HR_OWN_BACKWARD;
+	if (b->kind == HR_BLOCK_OPTIMIZER)
+		return HR_OWN_OPTIMIZER;
+	if (b->kind == HR_BLOCK_GAP && (b->phase == HR_PHASE_START || hr_phase_loops(b->phase)))
+		return b->phase;
+	return NO_OWN_LINE;
+}
+
 int hr__own_lines_add(struct hr_life_reader *r)
 {
 	struct hr_train_life *life = r->life;
@@ -185,19 +222,18 @@ int hr__own_lines_add(struct hr_life_reader *r)
 
 	for (size_t i = 0; error == 0 && i < r->n_points; i++) {
 		const struct hr_line_point *p = &r->points[i];
+		const struct hr_block *b;
 		unsigned phase;
 
 		while (k < life->n && life->blocks[k].to <= p->at)
 			k++;
 		if (k == life->n)
 			break;
-		if (p->proc != life->proc || life->blocks[k].from > p->at)
+		b = &life->blocks[k];
+		if (p->proc != life->proc || b->from > p->at)
 			continue;
-		phase = life->blocks[k].phase;
-		if (life->blocks[k].kind == HR_BLOCK_BACKWARD)
-			phase = HR_OWN_BACKWARD;
-		else if (life->blocks[k].kind != HR_BLOCK_GAP ||
-			 !(phase == HR_PHASE_START || hr_phase_loops(phase)))
+		phase = phase_of(life, b, p);
+		if (phase == NO_OWN_LINE)
 			continue;
 		if (p->line != NULL)
 			error = own_add(life, p, phase);

@@ -141,6 +141,7 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 		       : hr_regions_text_is(m, g->name, "samples")   ? HR_MARK_SAMPLES
 		       : hr_regions_text_is(m, g->name, "hang")	     ? HR_MARK_HANG
 		       : hr_regions_text_is(m, g->name, "exception") ? HR_MARK_EXCEPTION
+		       : hr_regions_text_is(m, g->name, "optimizer") ? HR_MARK_UPDATES
 								     : HR_REGION_MARK;
 	if (g->kind != HR_REGION_RANGE)
 		return g->kind;
@@ -190,6 +191,8 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 		return hr__points_add(r, args, g->proc, from);
 	if (kind == HR_MARK_EXCEPTION)
 		return hr__exception_add(r, args, g->proc, from);
+	if (kind == HR_MARK_UPDATES)
+		return hr__updates_add(r, args, g->proc);
 	if (kind == HR_MARK_HANG && hr__hang_add(r, args, g->proc, from) < 0)
 		return -ENOMEM;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))

@@ -232,6 +232,11 @@ def main_thread(r):
     return Job("heavy_main", o | {"main-ms": r.uniform(40, 80), "compute-ms": r.uniform(6, 10)}, remedies={"": {"main-ms": 0}})
 
 
+def dense_embedding(r):
+    o = base(r, workers=1)
+    return Job("optimizer", o | {"rows": r.randint(150_000, 300_000)}, remedies={"sparse=True": {"sparse": True}})
+
+
 def slow_rank(r):
     n = r.randint(2, 3)
     which = r.randrange(n)
@@ -291,7 +296,7 @@ CLEAN = {f.__name__: f for f in (nothing, nothing_ranks, nothing_cpu)}
 PLANTED = {f.__name__: f for f in (
     no_workers, few_workers, few_cores, quota, disturbed, prefetch, slow_reads, saturated, small_reads, small_files, metadata, reopens, rereads, slow_file,
     slow_file_of_mount, slow_mount, cold_cache, mapped, sleep, lock, network, slow_worker, worker_start, worker_spawn, handover, checkpoint, restore, sync,
-    logging, listing, validation, main_thread, slow_rank, rank_reads, rank_sleeps, rank_saves, ranks_few_workers, ranks_saturated)}
+    logging, listing, validation, main_thread, dense_embedding, slow_rank, rank_reads, rank_sleeps, rank_saves, ranks_few_workers, ranks_saturated)}
 # Jobs that wait for batches, which other settings change.
 LOADED = ["no_workers", "few_workers", "few_cores", "prefetch", "slow_reads", "saturated", "small_files", "slow_mount", "sleep", "network", "worker_start",
           "nothing", "nothing_cpu"]

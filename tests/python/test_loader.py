@@ -3,10 +3,9 @@
 """Real DataLoaders: every wait, fetch and step that there is, by loader and worker, and programs that go on as without."""
 
 import os
-import re
 
 import harness
-from harness import FETCH, INPUT_WAIT, OPTIMIZER
+from harness import FETCH, INPUT_WAIT, OPTIMIZER, commented
 from loops import PRELUDE, Loops
 
 
@@ -128,8 +127,7 @@ for loader in [
 ]:
     for _ in range(2): list(loader)
 """, env=self.environment(HEADRACE_STACKS=self.dir))
-        with open(f"{self.dir}/program.py", encoding="utf-8") as text:
-            line = {found[1]: n for n, one in enumerate(text, 1) if (found := re.search(r"# (\w+)$", one))}
+        line = commented(self.read("program.py"))
         made = [r["args"]["made"] for r in sorted(told.of(name="DataLoader.__iter__"), key=lambda r: r["ns"])]
         expected = [f"program.py:{line[name]}" for name in ("PLAIN", "OWN", "LIB") for _ in range(2)]
         self.assertEqual([one.split(" ")[0] for one in made], expected)
@@ -366,6 +364,25 @@ schedule.step()
 """)
         self.assertEqual(len(told.of(OPTIMIZER)), 3)  # not of the closure that failed
         self.assertEqual({r["depth"] for r in told.of(OPTIMIZER)}, {1})
+
+    def test_what_optimizers_update(self):
+        """An embedding of which a batch uses 3 of 5,000 rows, in one optimizer; a dense and a sparse parameter in others."""
+        told, _ = self.program("""
+words = torch.nn.Embedding(5000, 8)
+adam = torch.optim.Adam([{"params": words.parameters()}, {"params": model.parameters()}])
+few = torch.nn.Embedding(5000, 8, sparse=True)
+lazy = torch.optim.SparseAdam(few.parameters())
+for _ in range(3):
+    (words(torch.tensor([0, 7, 4999])).sum() + few(torch.tensor([1])).sum() + model(torch.ones(1, 2)).sum()).backward()
+    for each in adam, lazy, optimizer:
+        each.step()
+""")
+        marks = [call["args"] for call in told.calls if call["call"] == "mark" and call["name"] == "optimizer"]
+        self.assertEqual([m["type"] for m in marks], ["Adam", "SparseAdam", "SGD"])
+        self.assertEqual([m["elements"] for m in marks], [40003, 40000, 3])
+        # Each fifth row is looked at: 0, but neither 7 nor 4999.
+        self.assertEqual([m["idle"] for m in marks], [40000 * 999 // 1000, 0, 0])
+        self.assertEqual([(m.get("rows"), m.get("columns")) for m in marks], [(5000, 8), (None, None), (None, None)])
 
     def test_no_descriptor_stays_open(self):
         """Of the files in /proc that a fetch reads."""

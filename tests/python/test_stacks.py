@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import harness
-from harness import FETCH, PYTHON
+from harness import FETCH, PYTHON, commented
 from versions import PYTHONS, Versions, version
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -70,7 +70,7 @@ class Samples(Versions):
         """Writes train.py. Returns {comment: number of its line}."""
         text = PRELUDE + text
         self.file("train.py", text)
-        return {found[1]: n for n, line in enumerate(text.splitlines(), 1) if (found := re.search(r"# (\w+)$", line))}
+        return commented(text)
 
     def each_fetch(self, text, **more):
         """For each Python: its version, what the program prints, its fetches in order, and {comment: line} of the program."""
@@ -304,11 +304,14 @@ else:
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""), (python, i))
 
     def test_outside_of_fetches(self):
-        """The thread that started the samples has some outside of fetches, also after a fork; a child and a worker have none."""
+        """The thread that started the samples has some outside of fetches, also after a fork; a child and a worker have none. Those in a
+        compiler say so."""
+        os.makedirs(os.path.join(self.dir, "lib/jax/_src"))
+        self.write("lib/jax/_src/compiler.py", "def compile(call):\n    call()\n")
         lines = self.program("""
-def reported(mark):
+def reported(mark, compiler=""):
     with open(os.environ["FAKE_REGIONS"]) as told:
-        return any('"samples"' in call and "train.py:%d " % LINES[mark] in call for call in told)
+        return any('"samples"' in call and "train.py:%d " % LINES[mark] in call and compiler in call for call in told)
 def logs():
     while os.environ["HEADRACE_STACKS"] and not reported("LOG"):
         fetch(spin, 0.01)
@@ -323,6 +326,10 @@ os.waitpid(pid, 0)
 fetch(len, ())
 while os.environ["HEADRACE_STACKS"] and not reported("FORKED"):
     time.sleep(0.05)                           # FORKED
+sys.path.insert(0, os.path.abspath("lib"))
+from jax._src import compiler
+while os.environ["HEADRACE_STACKS"] and not reported("COMPILED", "jax"):
+    compiler.compile(lambda: time.sleep(0.05)) # COMPILED
 loader.stacks.worker()
 time.sleep(0.1)                                # WORKER
 """)
@@ -332,6 +339,8 @@ time.sleep(0.1)                                # WORKER
             self.assertEqual({mark["pid"] for mark in marks}, {told.of(FETCH)[0]["pid"]}, python)
             stacks = [stack for mark in marks for stack in mark["args"]["stacks"]]
             self.assertTrue({f"train.py:{lines['LOG']} logs", f"train.py:{lines['FORKED']} <module>"} <= {stack["line"] for stack in stacks}, stacks)
+            compiled = {(stack["line"], stack.get("compiler")) for stack in stacks if "compiler.py" in stack["stack"]}
+            self.assertEqual(compiled, {(f"train.py:{lines['COMPILED']} <lambda>", "jax")}, stacks)
             self.assertEqual([stack for stack in stacks if re.match(f"train.py:({lines['SPIN']}|{lines['WORKER']}) ", stack["line"])], [])
             for mark in marks:
                 self.assertEqual(mark["args"]["every_ns"], 30000000)

@@ -159,16 +159,18 @@ static void busy_mark(uint64_t since, uint64_t at)
  */
 static void samples_mark(uint64_t at)
 {
-	char args[400];
+	char args[500], compiler[40] = "";
 
+	if (plan.compiler != NULL)
+		snprintf(compiler, sizeof(compiler), ",\"compiler\":\"%s\"", plan.compiler);
 	snprintf(args, sizeof(args),
 		 "{\"every_ns\":%llu,\"stacks\":["
 		 "{\"line\":\"log.py:7 write\",\"stack\":\"lib/csv.py:9 row < log.py:7 "
-		 "write\",\"ago_ns\":[1000000]},"
+		 "write\"%s,\"ago_ns\":[1000000]},"
 		 "{\"line\":\"net.py:3 "
 		 "forward\",\"stack\":\"\",\"model\":true,\"ago_ns\":[500000,600000]},"
 		 "{\"line\":\"sgd.py:2 step\",\"stack\":\"\",\"ago_ns\":[10000,20000,30000]}]}",
-		 (unsigned long long)plan.own_ns);
+		 (unsigned long long)plan.own_ns, compiler);
 	named_region(HR_REGION_MARK, at, at,
 		     (struct build_texts){.domain = "headrace", .args = args, .name = "samples"});
 }
@@ -250,7 +252,7 @@ static uint64_t make_pass(unsigned pass, uint64_t at)
 		make_backward(received[i]);
 		at = received[i] + plan.step_ns;
 		if (loader == 0 && (i + 1) % plan.accumulates == 0)
-			region(TRAINS, HR_REGION_OPTIMIZER, at - 100 * US, at, NULL);
+			region(TRAINS, HR_REGION_OPTIMIZER, at - plan.optimizer_ns, at, NULL);
 		if (plan.own_ns > 0)
 			samples_mark(at);
 		if (plan.busy > 0 && i % 4 == 3) {
@@ -397,6 +399,8 @@ void loader_job_fill(struct fixture__stream *s)
 		region(TRAINS, HR_REGION_INPUT_WAIT, at, at + MS, NULL);
 	}
 	at = make_hang(at);
+	if (plan.updates != NULL)
+		add_mark(TRAINS, LOOP_NS + MS, "optimizer", plan.updates);
 	if (plan.raises != NULL)
 		add_mark(WORKER, at - MS, "exception", plan.raises);
 	send_processes(s, at);
@@ -417,5 +421,6 @@ void loader_job_usual(void)
 				   .cpus = 8,
 				   .handover_ns = 100 * US,
 				   .accumulates = 1,
+				   .optimizer_ns = 100 * US,
 				   .extra = NO_EXTRA};
 }

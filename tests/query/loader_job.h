@@ -65,6 +65,7 @@ struct loader_job {
 	uint64_t handover_ns; /* of a batch */
 	unsigned others;      /* cores that other threads of the training process use */
 	unsigned lines;	      /* a fetch is in so many lines, one after the other; 0: no samples */
+	const char *compiler; /* that line is in the compiler of this framework; NULL: in none */
 	uint64_t own_ns; /* each step has one sample of another line, which stands for this time */
 	unsigned unsampled; /* so many fetches without samples follow each one with samples */
 	enum extra extra;
@@ -73,8 +74,10 @@ struct loader_job {
 	/* backward() of each batch, and its CPU time; the optimizer steps once for so many batches. */
 	uint64_t backward_ns, backward_cpu_ns;
 	unsigned accumulates;
-	uint64_t no_core_ns; /* of the training thread, before each wait */
-	const char *made;    /* args of iter(): the line that made the loader; NULL: none */
+	uint64_t optimizer_ns; /* of each step of it */
+	const char *updates;   /* args of its mark; NULL: none */
+	uint64_t no_core_ns;   /* of the training thread, before each wait */
+	const char *made;      /* args of iter(): the line that made the loader; NULL: none */
 	const char *python; /* it imports a file from a file system of this type before the loops */
 };
 extern struct loader_job plan;

@@ -523,6 +523,42 @@ static void what_keeps_the_training_thread_from_computing(void **state)
 	expect(quick_sample, 40, 2, "nothing,,,\n"); /* a single rank */
 }
 
+static void steps_of_the_optimizer(void **state)
+{
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 4 * MS;
+	plan.backward_cpu_ns = 4 * MS;
+	plan.optimizer_ns = 10 * MS;
+	plan.updates = "{\"type\":\"Adam\",\"elements\":20000,\"idle\":18000,\"rows\":300,"
+		       "\"columns\":48}";
+	says = "90 % of the 20,000 numbers that Adam updates are in rows whose gradient is 0, as in "
+	       "the embedding of 300 x 48";
+	expect(quick_sample, 40, 2, "optimizer,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 4 * MS;
+	plan.backward_cpu_ns = 4 * MS;
+	plan.optimizer_ns = 10 * MS;
+	plan.updates = "{\"type\":\"Adam\",\"elements\":20000,\"idle\":0}";
+	says = "do:      pass fused=True to the optimizer, if it has this argument; or make fewer "
+	       "steps";
+	expect(quick_sample, 40, 2, "optimizer,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 4 * MS;
+	plan.backward_cpu_ns = 4 * MS;
+	plan.optimizer_ns = 3 * MS;
+	plan.updates = "{\"elements\":-1,\"idle\":\"x\",\"fused\":true}";
+	expect(quick_sample, 40, 2, "nothing,,,\n"); /* backward() takes longer */
+}
+
+static void compilers(void **state)
+{
+	plan.step_ns = 18 * MS;
+	plan.own_ns = 4 * MS;
+	plan.compiler = "jax";
+	says = "after the first 2 batches, jax still traces and compiles for ";
+	expect(quick_sample, 40, 2, "compiles,,,\n");
+}
+
 static void the_training_thread(void **state)
 {
 	plan.start_ns = 300 * MS;
@@ -719,6 +755,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(lines),
 	    cmocka_unit_test(the_line_that_made_the_loader),
 	    cmocka_unit_test(what_keeps_the_training_thread_from_computing),
+	    cmocka_unit_test(steps_of_the_optimizer),
+	    cmocka_unit_test(compilers),
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
 	    cmocka_unit_test(hangs),

@@ -92,6 +92,8 @@ def options():
     p.add_argument("--log-lines", type=int, default=0, help="lines that each step writes, one by one")
     p.add_argument("--validate", type=int, default=0, help="items of a validation after each epoch")
     p.add_argument("--list", type=int, default=0, help="times that the folder is listed and each file stat'ed at the start")
+    p.add_argument("--rows", type=int, default=0, help="rows of an embedding that Adam trains; a step uses 16 of them")
+    p.add_argument("--sparse", action="store_true", help="the gradient of the embedding has only these rows")
     p.add_argument("--init-ms", type=float, default=0, help="sleep of each worker at its start")
     o = p.parse_args()
     rank = int(os.environ.get("RANK", 0))
@@ -267,7 +269,10 @@ def main():
     if o.validate:
         validation = DataLoader(Items(o, files, o.validate, o.items), o.batch, num_workers=o.workers, **more)
     model = torch.nn.Linear(16, 4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1)]
+    words = torch.nn.Embedding(max(16, o.rows), 64, sparse=o.sparse)
+    if o.rows:
+        optimizers.append((torch.optim.SparseAdam if o.sparse else torch.optim.Adam)(words.parameters()))
     if ranks > 1:
         model = torch.nn.parallel.DistributedDataParallel(model)
     state = torch.zeros(o.checkpoint_mb << 18)
@@ -313,15 +318,20 @@ def main():
         for batch in batches(loader, "train%d" % epoch):
             begin = now()
             spin(o.main_ms)
-            optimizer.zero_grad()
+            for optimizer in optimizers:
+                optimizer.zero_grad()
             batch = batch[0] if o.tensors else batch
             spin(o.compute_ms / 3)
             time.sleep(o.rank_ms / 1e3)
-            Compute.apply(model(batch.float().reshape(-1)[:1].expand(4, 16)).sum()).backward()
+            loss = model(batch.float().reshape(-1)[:1].expand(4, 16)).sum()
+            if o.rows:
+                loss = loss + words(torch.arange(16)).sum()
+            Compute.apply(loss).backward()
             time.sleep(o.device_ms / 1e3)
             log.add("compute", begin, now())
             begin = now()
-            optimizer.step()
+            for optimizer in optimizers:
+                optimizer.step()
             log.add("optimizer", begin, now())
             begin = now()
             for _ in range(o.log_fsync):
