@@ -8,7 +8,7 @@ them if a step fails, or if the subclass has its own step().
 from _thread import get_ident
 from types import FunctionType
 
-from . import api, steps
+from . import api, stacks, steps
 from .wrap import outermost, replaces
 
 STEP = api.name("Optimizer.step", "torch", None, api.OPTIMIZER)
@@ -147,6 +147,7 @@ def _mark_step(cls):
                 else:
                     closure._headrace_end()
                 if began is not None:
+                    stacks.start()  # a program with loaders has started it
                     steps.stepped(args[0], began)
                 if len(_described) < DESCRIBED_MAX and args and id(args[0]) not in _described:
                     _described.add(id(args[0]))

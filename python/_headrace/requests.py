@@ -9,7 +9,7 @@ import weakref
 from _thread import get_ident
 from functools import partial
 
-from . import api, stacks, steps
+from . import api, padding, stacks, steps
 from .failures import failed
 from .wrap import like
 
@@ -104,6 +104,8 @@ def marked_next(real, wait, lost=lambda iterator: None):
             else:
                 end_wait(args)
             one.batch = batch + 1
+            if one.leads and one.loader.batches <= padding.BATCHES:
+                padding.look(data)
             return data
         finally:
             making.discard(thread)

@@ -39,6 +39,9 @@
 #define IDLE_LOW      0.6
 #define IDLE_BACKWARD 0.5
 
+/* From this share on, batches are mostly padding, even if no sequence of theirs is shorter. Chosen. */
+#define MOSTLY_PADDED 0.4
+
 static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
 {
 	if (j->own_lines.first != NULL) {
@@ -272,6 +275,52 @@ static void find_optimizer(struct hr_training_job *j)
 		  "faster storage or more workers: the batches are ready");
 }
 
+/* ---- padding ---- */
+
+/* Finds batches that are padded further than to their longest sequence, or that are mostly padding. */
+static void find_padding(struct hr_training_job *j)
+{
+	const double *p = j->part[HR_PHASE_TRAIN];
+	double model = p[HR_PART_COMPUTE] + p[HR_PART_BACKWARD], beyond, all;
+	struct hr_padding sum = {0};
+	struct hr_finding *f;
+
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_padding *one = &j->d->lives.list[i].padding;
+
+		sum.tokens += hr__job_has(j, i) ? one->tokens : 0;
+		sum.padded += hr__job_has(j, i) ? one->padded : 0;
+		sum.beyond += hr__job_has(j, i) ? one->beyond : 0;
+	}
+	beyond = sum.tokens > 0 ? sum.beyond / sum.tokens : 0;
+	all = sum.tokens > 0 ? sum.padded / sum.tokens : 0;
+	if (beyond * model < hr__worth(j) && all < MOSTLY_PADDED)
+		return;
+	f = hr__finding_add(j, HR_FOUND_PADDING,
+			    model * (beyond * model < hr__worth(j) ? all : beyond));
+	if (f == NULL)
+		return;
+	f->evidence = hr__finding_text(
+	    j,
+	    "%.0f %% of the elements of the first batches are padding (attention_mask); %.0f %% "
+	    "are beyond the longest sequence of the batch",
+	    100 * all, 100 * beyond);
+	if (beyond * model < hr__worth(j)) {
+		f->action =
+		    "put sequences of similar length into a batch (group_by_length=True of "
+		    "transformers.TrainingArguments, or a sampler), or pack several into one";
+		f->gain_low = 0;
+		f->gain_high = f->lost;
+	} else {
+		f->action =
+		    "pad each batch only to its longest sequence: in collate_fn (for example "
+		    "transformers.DataCollatorWithPadding), not with padding=\"max_length\" when "
+		    "the texts are tokenized";
+	}
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: the batches are ready");
+}
+
 /* ---- compilers ---- */
 
 static const char *advise_shapes(const char *compiler)
@@ -335,6 +384,7 @@ void hr__find_compute(struct hr_training_job *j)
 	}
 	find_no_core(j, use);
 	find_gradients(j, use);
+	find_padding(j);
 	find_optimizer(j);
 	if (!find_compiles(j))
 		find_main(j);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What processes had done for much longer than usual, and exceptions: marks `hang` and `exception`
- * (proto/args.def).
- */
+/* What processes had done for much longer than usual: marks `hang` (proto/args.def). */
 #include "query/diagnosis/life_internal.h"
 
 #include <errno.h>
@@ -89,91 +86,29 @@ static enum hr_hang_in in_of(const struct hr_json_part *object)
 					       : HR_HANG_STEP;
 }
 
-/* Returns the place of the hang of this process; NULL: memory is short. */
-static struct hr_hang *place_of(struct hr_life_reader *r, uint64_t proc)
-{
-	size_t i = 0;
-
-	while (i < r->n_hangs && r->hangs[i].proc != proc)
-		i++;
-	if (i < r->n_hangs)
-		return &r->hangs[i];
-	if (!hr_array_reserve(r->hangs, r->n_hangs, r->hangs_room))
-		return NULL;
-	r->hangs[r->n_hangs] = (struct hr_hang){.proc = proc};
-	return &r->hangs[r->n_hangs++];
-}
-
-int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+int hr__hang_add(struct hr_life_reader *r, const struct hr_json_part *args, struct hr_hang *to,
 		 int64_t at)
 {
-	struct hr_json_part object = {.p = (const char *)args->data, .n = args->len};
-	struct hr_hang *to = place_of(r, proc);
-
-	if (to == NULL)
-		return -ENOMEM;
 	if (at <= to->at)
 		return 0;
-	*to = (struct hr_hang){.proc = proc,
-			       .at = at,
-			       .since_ns = hr__number_of(&object, HR_ARGS_SINCE_NS),
-			       .usual_ns = hr__number_of(&object, HR_ARGS_USUAL_NS),
-			       .in = in_of(&object),
-			       .line = hr__text_of(r, &object, HR_ARGS_LINE),
-			       .stack = hr__text_of(r, &object, HR_ARGS_STACK),
-			       .call = hr__text_of(r, &object, HR_ARGS_CALL),
-			       .target = hr__text_of(r, &object, HR_ARGS_TARGET),
-			       .others = others_of(r, &object)};
+	*to = (struct hr_hang){.at = at,
+			       .since_ns = hr__number_of(args, HR_ARGS_SINCE_NS),
+			       .usual_ns = hr__number_of(args, HR_ARGS_USUAL_NS),
+			       .in = in_of(args),
+			       .line = hr__text_of(r, args, HR_ARGS_LINE),
+			       .stack = hr__text_of(r, args, HR_ARGS_STACK),
+			       .call = hr__text_of(r, args, HR_ARGS_CALL),
+			       .target = hr__text_of(r, args, HR_ARGS_TARGET),
+			       .others = others_of(r, args)};
 	return to->line != NULL && to->stack != NULL && to->call != NULL && to->target != NULL &&
 		       to->others != NULL
 		   ? 0
 		   : -ENOMEM;
 }
 
-/* Returns the exception of this process; NULL: there is none. */
-static struct hr_exception *exception_at(const struct hr_life_reader *r, uint64_t proc)
-{
-	for (size_t i = 0; i < r->n_exceptions; i++)
-		if (r->exceptions[i].proc == proc)
-			return &r->exceptions[i];
-	return NULL;
-}
-
-int hr__exception_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
-		      int64_t at)
-{
-	struct hr_json_part object = {.p = (const char *)args->data, .n = args->len};
-	struct hr_exception *e = exception_at(r, proc);
-
-	if (e != NULL && e->at <= at)
-		return 0;
-	if (e == NULL) {
-		if (!hr_array_reserve(r->exceptions, r->n_exceptions, r->exceptions_room))
-			return -ENOMEM;
-		e = &r->exceptions[r->n_exceptions++];
-	}
-	*e = (struct hr_exception){.proc = proc,
-				   .at = at,
-				   .type = hr__text_of(r, &object, HR_ARGS_TYPE),
-				   .line = hr__text_of(r, &object, HR_ARGS_LINE)};
-	return e->type != NULL && e->line != NULL ? 0 : -ENOMEM;
-}
-
-struct hr_exception hr__exception_of(const struct hr_life_reader *r, uint64_t proc)
-{
-	const struct hr_exception *e = exception_at(r, proc);
-
-	return e != NULL ? *e : (struct hr_exception){0};
-}
-
-struct hr_hang hr__hang_now(const struct hr_life_reader *r, const struct hr_mark *marks, size_t n,
+struct hr_hang hr__hang_now(struct hr_hang hang, const struct hr_mark *marks, size_t n,
 			    uint32_t tid)
 {
-	struct hr_hang hang = {0};
-
-	for (size_t i = 0; i < r->n_hangs; i++)
-		if (r->hangs[i].proc == marks[0].proc)
-			hang = r->hangs[i];
 	for (size_t i = 0; i < n; i++)
 		if (marks[i].kind != HR_MARK_BUSY && marks[i].kind != HR_MARK_HANG &&
 		    !marks[i].open && marks[i].to > hang.at && (tid == 0 || marks[i].tid == tid))

@@ -120,7 +120,6 @@ struct hr_own_line {
 
 /* What a thread had done for much longer than usual at a time (a mark `hang`, proto/args.def). */
 struct hr_hang {
-	uint64_t proc;
 	int64_t at; /* 0: none */
 	uint64_t since_ns, usual_ns;
 	enum hr_hang_in { HR_HANG_STEP, HR_HANG_WAIT, HR_HANG_FETCH, HR_HANG_GROUP } in;
@@ -130,7 +129,6 @@ struct hr_hang {
 
 /* What the first step of each optimizer of a process has updated (marks `optimizer`). */
 struct hr_updates {
-	uint64_t proc;
 	double elements; /* numbers that they update; 0: not known */
 	double idle;	 /* those in rows whose gradient was 0 */
 	/* Of the optimizer that updates most: */
@@ -138,6 +136,12 @@ struct hr_updates {
 	const char *type;	/* its class, escaped, in the query's pool */
 	uint64_t rows, columns; /* the largest parameter that has such rows; 0: none */
 	bool fused;
+};
+
+/* How much of the first batches of a process is padding (marks `padding`). */
+struct hr_padding {
+	/* Sums over the batches: padded sequences; their padding; and that beyond the longest. */
+	double tokens, padded, beyond;
 };
 
 /* The first exception of a process that ended the making of a batch (a mark `exception`). */
@@ -222,7 +226,8 @@ struct hr_train_life {
 	struct hr_hang hang; /* of what the training thread has not ended */
 	struct hr_exception raised;
 	struct hr_updates updates;
-	uint64_t model_samples; /* number of samples in the model, in loops */
+	struct hr_padding padding; /* tokens 0: not known */
+	uint64_t model_samples;	   /* number of samples in the model, in loops */
 	struct hr_own_line *own_lines;
 	size_t n_own_lines, own_lines_room;
 };

@@ -48,6 +48,7 @@ struct hr_mark {
 #define HR_MARK_HANG	   (UINT32_MAX - 5)
 #define HR_MARK_EXCEPTION  (UINT32_MAX - 6)
 #define HR_MARK_UPDATES	   (UINT32_MAX - 7)
+#define HR_MARK_PADDING	   (UINT32_MAX - 8)
 
 /* Indexes in the lists steps, epochs and edges for the next block in the order of time. */
 struct hr_life_place {
@@ -69,6 +70,15 @@ struct hr_line_point {
 	uint64_t every_ns;	  /* the sample stands for so much time */
 	const char *line, *inner; /* as in hr_own_line; NULL: in the model */
 	const char *compiler;	  /* as in hr_own_line */
+};
+
+/* What marks of headrace say of a process. */
+struct hr_process_marks {
+	uint64_t proc;
+	struct hr_hang hang;	    /* the last one; at 0: none */
+	struct hr_exception raised; /* the first one; at 0: none */
+	struct hr_updates updates;
+	struct hr_padding padding;
 };
 
 /*
@@ -100,12 +110,8 @@ struct hr_life_reader {
 	/* The samples of training threads outside of waits for batches. */
 	struct hr_line_point *points;
 	size_t n_points, points_room;
-	struct hr_hang *hangs; /* the last one of each process */
-	size_t n_hangs, hangs_room;
-	struct hr_exception *exceptions; /* the first one of each process */
-	size_t n_exceptions, exceptions_room;
-	struct hr_updates *updates; /* one for each process */
-	size_t n_updates, updates_room;
+	struct hr_process_marks *of_process; /* of the stream's processes */
+	size_t n_of_process, of_process_room;
 };
 
 static inline bool hr__in_scope(const struct hr_life_reader *r, int32_t rank)
@@ -146,24 +152,24 @@ uint64_t hr__number_of(const struct hr_json_part *object, const char *key);
 /* hangs.c: returns a text of a JSON object, escaped; "": there is none. NULL: memory is short. */
 const char *hr__text_of(struct hr_life_reader *r, const struct hr_json_part *object,
 			const char *key);
-/* hangs.c: keeps the mark `hang` of a process and time, if it is its last one. -ENOMEM. */
-int hr__hang_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
+/* hangs.c: keeps the args of a mark `hang` at this time, if it is the last one. -ENOMEM. */
+int hr__hang_add(struct hr_life_reader *r, const struct hr_json_part *args, struct hr_hang *to,
 		 int64_t at);
-/* hangs.c: keeps the mark `exception` of a process and time, if it is its first one. -ENOMEM. */
-int hr__exception_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc,
-		      int64_t at);
-/* hangs.c: returns the exception of a process. at 0: none. */
-struct hr_exception hr__exception_of(const struct hr_life_reader *r, uint64_t proc);
-/* updates.c: adds a mark `optimizer` of a process. -ENOMEM. */
-int hr__updates_add(struct hr_life_reader *r, const ProtobufCBinaryData *args, uint64_t proc);
-/* updates.c: returns what the optimizers of a process update. elements 0: not known. */
-struct hr_updates hr__updates_of(const struct hr_life_reader *r, uint64_t proc);
 /*
  * hangs.c: returns the hang of the process of these marks, if no region of `tid` (0: of any thread)
  * has ended since then. at 0: none.
  */
-struct hr_hang hr__hang_now(const struct hr_life_reader *r, const struct hr_mark *marks, size_t n,
+struct hr_hang hr__hang_now(struct hr_hang hang, const struct hr_mark *marks, size_t n,
 			    uint32_t tid);
+
+/*
+ * process_marks.c: returns what marks say of a process. NULL: memory is short. The result is valid
+ * until the next call.
+ */
+struct hr_process_marks *hr__process_marks(struct hr_life_reader *r, uint64_t proc);
+/* process_marks.c: adds a mark `hang`, `exception`, `optimizer` or `padding`. -ENOMEM. */
+int hr__process_mark_add(struct hr_life_reader *r, uint32_t kind, const ProtobufCBinaryData *args,
+			 uint64_t proc, int64_t at);
 
 /* loops.c: finds the loops of r->life from the marks of its process. -ENOMEM. */
 int hr__loops_find(struct hr_life_reader *r, const struct hr_mark *marks, size_t n);

@@ -142,6 +142,7 @@ static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 		       : hr_regions_text_is(m, g->name, "hang")	     ? HR_MARK_HANG
 		       : hr_regions_text_is(m, g->name, "exception") ? HR_MARK_EXCEPTION
 		       : hr_regions_text_is(m, g->name, "optimizer") ? HR_MARK_UPDATES
+		       : hr_regions_text_is(m, g->name, "padding")   ? HR_MARK_PADDING
 								     : HR_REGION_MARK;
 	if (g->kind != HR_REGION_RANGE)
 		return g->kind;
@@ -189,11 +190,9 @@ static int add_mark(struct hr_life_reader *r, const Headrace__Regions *m, const 
 		return 0;
 	if (kind == HR_MARK_SAMPLES)
 		return hr__points_add(r, args, g->proc, from);
-	if (kind == HR_MARK_EXCEPTION)
-		return hr__exception_add(r, args, g->proc, from);
-	if (kind == HR_MARK_UPDATES)
-		return hr__updates_add(r, args, g->proc);
-	if (kind == HR_MARK_HANG && hr__hang_add(r, args, g->proc, from) < 0)
+	if (kind == HR_MARK_EXCEPTION || kind == HR_MARK_UPDATES || kind == HR_MARK_PADDING)
+		return hr__process_mark_add(r, kind, args, g->proc, from);
+	if (kind == HR_MARK_HANG && hr__process_mark_add(r, kind, args, g->proc, from) < 0)
 		return -ENOMEM;
 	if (!hr_array_reserve(r->marks, r->n_marks, r->marks_room))
 		return -ENOMEM;
@@ -297,7 +296,7 @@ int hr__marks_read(struct hr_life_reader *r)
 
 	if (error < 0)
 		return error;
-	r->n_marks = r->n_points = r->n_hangs = r->n_exceptions = 0;
+	r->n_marks = r->n_points = r->n_of_process = 0;
 	r->saves = false;
 	for (size_t i = 0; error == 0 && i < frames.n; i++) {
 		const Headrace__Regions *m = frames.list[i]->regions;

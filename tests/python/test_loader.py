@@ -384,6 +384,22 @@ for _ in range(3):
         self.assertEqual([m["idle"] for m in marks], [40000 * 999 // 1000, 0, 0])
         self.assertEqual([(m.get("rows"), m.get("columns")) for m in marks], [(5000, 8), (None, None), (None, None)])
 
+    def test_padding(self):
+        """Of batches as Hugging Face's tokenizers make them, in the loop that trains: 3 rows, padded to 10, with 2, 3 and 6 tokens."""
+        told, _ = self.program("""
+class Texts(Dataset):
+    def __len__(self):
+        return 90
+    def __getitem__(self, i):
+        return {"input_ids": torch.ones(10), "attention_mask": torch.tensor([1] * (2, 3, 6)[i % 3] + [0] * (10 - (2, 3, 6)[i % 3]))}
+for _ in DataLoader(Texts(), 3):
+    pass
+for batch in DataLoader(Texts(), 3):
+    train(batch["input_ids"][:, :2])
+""")
+        marks = [call["args"] for call in told.calls if call["call"] == "mark" and call["name"] == "padding"]
+        self.assertEqual(marks, [{"tokens": 30, "padded": 19, "beyond": 12}] * 19)  # the first of 20 batches came before the first step
+
     def test_no_descriptor_stays_open(self):
         """Of the files in /proc that a fetch reads."""
         _, out = self.program("""

@@ -401,6 +401,8 @@ void loader_job_fill(struct fixture__stream *s)
 	at = make_hang(at);
 	if (plan.updates != NULL)
 		add_mark(TRAINS, LOOP_NS + MS, "optimizer", plan.updates);
+	if (plan.padding != NULL)
+		add_mark(TRAINS, LOOP_NS + MS, "padding", plan.padding);
 	if (plan.raises != NULL)
 		add_mark(WORKER, at - MS, "exception", plan.raises);
 	send_processes(s, at);

@@ -76,6 +76,7 @@ struct loader_job {
 	unsigned accumulates;
 	uint64_t optimizer_ns; /* of each step of it */
 	const char *updates;   /* args of its mark; NULL: none */
+	const char *padding;   /* the same for a mark `padding` */
 	uint64_t no_core_ns;   /* of the training thread, before each wait */
 	const char *made;      /* args of iter(): the line that made the loader; NULL: none */
 	const char *python; /* it imports a file from a file system of this type before the loops */

@@ -531,8 +531,9 @@ static void steps_of_the_optimizer(void **state)
 	plan.optimizer_ns = 10 * MS;
 	plan.updates = "{\"type\":\"Adam\",\"elements\":20000,\"idle\":18000,\"rows\":300,"
 		       "\"columns\":48}";
-	says = "90 % of the 20,000 numbers that Adam updates are in rows whose gradient is 0, as in "
-	       "the embedding of 300 x 48";
+	says =
+	    "90 % of the 20,000 numbers that Adam updates are in rows whose gradient is 0, as in "
+	    "the embedding of 300 x 48";
 	expect(quick_sample, 40, 2, "optimizer,,,\n");
 	plan.step_ns = 18 * MS;
 	plan.backward_ns = 4 * MS;
@@ -548,6 +549,24 @@ static void steps_of_the_optimizer(void **state)
 	plan.optimizer_ns = 3 * MS;
 	plan.updates = "{\"elements\":-1,\"idle\":\"x\",\"fused\":true}";
 	expect(quick_sample, 40, 2, "nothing,,,\n"); /* backward() takes longer */
+}
+
+static void padding(void **state)
+{
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 12 * MS;
+	plan.backward_cpu_ns = 12 * MS;
+	plan.padding = "{\"tokens\":2560,\"padded\":1920,\"beyond\":1280}";
+	says =
+	    "shown:   75 % of the elements of the first batches are padding (attention_mask); 50 % "
+	    "are beyond the longest sequence";
+	expect(quick_sample, 40, 2, "padding,,,\n");
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = 12 * MS;
+	plan.backward_cpu_ns = 12 * MS;
+	plan.padding = "{\"tokens\":2560,\"padded\":1920,\"beyond\":0}";
+	says = "do:      put sequences of similar length into a batch";
+	expect(quick_sample, 40, 2, "padding,,,\n");
 }
 
 static void compilers(void **state)
@@ -756,6 +775,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(the_line_that_made_the_loader),
 	    cmocka_unit_test(what_keeps_the_training_thread_from_computing),
 	    cmocka_unit_test(steps_of_the_optimizer),
+	    cmocka_unit_test(padding),
 	    cmocka_unit_test(compilers),
 	    cmocka_unit_test(the_training_thread),
 	    cmocka_unit_test(steps_without_a_loader),
