@@ -328,13 +328,13 @@ static const char *advise_shapes(const char *compiler)
 	if (strcmp(compiler, "torch") == 0)
 		return "let one compiled function serve all batches: torch.compile(dynamic=True), "
 		       "or batches of few shapes (pad to a few lengths, drop_last=True); "
-		       "TORCH_LOGS=recompiles says why it compiles";
+		       "TORCH_LOGS=recompiles prints why it compiles";
 	if (strcmp(compiler, "tensorflow") == 0)
 		return "let one traced function serve all batches: "
 		       "tf.function(reduce_retracing=True) or an input_signature, batches of few "
 		       "shapes (drop_remainder=True), and no Python numbers as arguments";
 	return "give jitted functions few shapes: pad the batches to one or a few lengths, and "
-	       "drop the last, smaller batch; JAX_LOG_COMPILES=1 says which functions it compiles";
+	       "drop the last, smaller batch; JAX_LOG_COMPILES=1 prints what it compiles";
 }
 
 /* Finds a training that compiles after its first batches, too. False: it does not. */

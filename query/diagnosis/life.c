@@ -30,12 +30,12 @@ static int add_gap(struct hr_life_reader *r, int64_t from, int64_t to)
 static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
 {
 	const struct hr_process *p = hr_stream_process(r->q->streams[r->stream].s, marks[0].proc);
-	const struct hr_process_marks *said = hr__process_marks(r, marks[0].proc);
+	const struct hr_process_marks *own = hr__process_marks(r, marks[0].proc);
 	struct hr_train_lives *l = r->to;
 	uint32_t fetch;
 	int64_t busy_to = INT64_MIN;
 
-	if (said == NULL || !hr_array_reserve(l->workers, l->n_workers, l->workers_room))
+	if (own == NULL || !hr_array_reserve(l->workers, l->n_workers, l->workers_room))
 		return -ENOMEM;
 	l->workers[l->n_workers++] =
 	    (struct hr_worker){.stream = r->stream,
@@ -44,8 +44,8 @@ static int add_worker(struct hr_life_reader *r, const struct hr_mark *marks, siz
 			       .first = (uint32_t)l->n_fetches,
 			       .rank = p->rank,
 			       .number = (int64_t)p->msg->loader_worker_plus1 - 1,
-			       .hang = hr__hang_now(said->hang, marks, n, 0),
-			       .raised = said->raised};
+			       .hang = hr__hang_now(own->hang, marks, n, 0),
+			       .raised = own->raised};
 	for (size_t i = 0; i < n; i++) {
 		struct hr_worker *w = &l->workers[l->n_workers - 1];
 
@@ -238,7 +238,7 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 {
 	const struct hr_qstream *st = &r->q->streams[r->stream];
 	const struct hr_process *p = hr_stream_process(st->s, marks[0].proc);
-	const struct hr_process_marks *said = hr__process_marks(r, marks[0].proc);
+	const struct hr_process_marks *own = hr__process_marks(r, marks[0].proc);
 	uint32_t tid = training_thread(marks, n);
 	struct hr_hang hang;
 	int64_t from, to;
@@ -246,12 +246,12 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 
 	if (tid == 0)
 		return 0;
-	if (said == NULL || !hr_array_reserve(r->to->list, r->to->n, r->to->room))
+	if (own == NULL || !hr_array_reserve(r->to->list, r->to->n, r->to->room))
 		return -ENOMEM;
 	r->life = &r->to->list[r->to->n++];
 	from = hr_wall_ns(st, p->msg->start_ns);
 	to = end_of_process(r, p, marks, n);
-	hang = hr__hang_now(said->hang, marks, n, tid);
+	hang = hr__hang_now(own->hang, marks, n, tid);
 	if (hang.at != 0 && p->msg->end_ns == 0 && st->state == HR_STREAM_RUNNING)
 		to = (int64_t)r->q->now_ns; /* it hangs until now */
 	*r->life = (struct hr_train_life){.stream = r->stream,
@@ -261,9 +261,9 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .from = from > r->span.from ? from : r->span.from,
 					  .to = to < r->span.until ? to : r->span.until,
 					  .hang = hang,
-					  .raised = said->raised,
-					  .updates = said->updates,
-					  .padding = said->padding};
+					  .raised = own->raised,
+					  .updates = own->updates,
+					  .padding = own->padding};
 	add_use(r->life, marks, n);
 	add_model(r->life, marks, n);
 	error = hr__loops_find(r, marks, n);

@@ -72,7 +72,7 @@ struct hr_line_point {
 	const char *compiler;	  /* as in hr_own_line */
 };
 
-/* What marks of headrace say of a process. */
+/* What headrace has marked about a process. */
 struct hr_process_marks {
 	uint64_t proc;
 	struct hr_hang hang;	    /* the last one; at 0: none */
@@ -163,8 +163,8 @@ struct hr_hang hr__hang_now(struct hr_hang hang, const struct hr_mark *marks, si
 			    uint32_t tid);
 
 /*
- * process_marks.c: returns what marks say of a process. NULL: memory is short. The result is valid
- * until the next call.
+ * process_marks.c: returns what is marked about a process, until the next call. NULL: memory is
+ * short.
  */
 struct hr_process_marks *hr__process_marks(struct hr_life_reader *r, uint64_t proc);
 /* process_marks.c: adds a mark `hang`, `exception`, `optimizer` or `padding`. -ENOMEM. */

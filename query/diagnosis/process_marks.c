@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What marks of headrace say of a process (proto/args.def): `exception`, `optimizer` and `padding`;
+ * What headrace has marked about a process (proto/args.def): `exception`, `optimizer` and `padding`;
  * hangs.c reads `hang`.
  */
 #include "query/diagnosis/life_internal.h"
