@@ -97,9 +97,10 @@ static void put_head(struct fleet_page *p, const struct hr_fleet_display *d)
 		fprintf(p->out, "%s of %u training loops wait for data",
 			hr_text_decimal(f->waiting).s, f->loops);
 	if (f->stuck_total > 0)
-		fprintf(p->out, "%s%u operation%s not returned for more than 5 s",
-			f->loops > 0 ? "; " : "", f->stuck_total,
-			f->stuck_total == 1 ? " has" : "s have");
+		fprintf(p->out, "%s%u %s not ended for more than 5 s", f->loops > 0 ? "; " : "",
+			f->stuck_total,
+			f->stuck_total == 1 ? "operation, step or wait has"
+					    : "operations, steps or waits have");
 	if (f->loops > 0 || f->stuck_total > 0)
 		end_line(p);
 }
