@@ -21,6 +21,11 @@
 #define OWN_CODE_SHARE 0.1
 /* If the training thread's own I/O takes more than this share of its time, it is the cause. */
 #define OWN_CODE_IO 0.3
+/*
+ * If the training thread waits for a core for a smaller share of its time, all is well: a job in
+ * which nothing was to be changed waited for 11 %. Chosen.
+ */
+#define NO_CORE_LEAST 0.2
 /* From so many calls of backward() for a step of the optimizer on, gradients are accumulated. */
 #define ACCUMULATED 1.5
 /*
@@ -131,12 +136,25 @@ static void find_main(struct hr_training_job *j)
 
 /* ---- a core ---- */
 
+/*
+ * Whether workers start again and again. They then use cores for imports, which are not part of
+ * j->used.
+ */
+static bool restarts_workers(const struct hr_training_job *j)
+{
+	return !j->persistent && j->loops > 1 &&
+	       hr__job_part(j, HR_PART_WAIT_WORKER_START) >= hr__worth(j);
+}
+
 static const char *advise_core(struct hr_training_job *j, struct hr_main_use use)
 {
 	double made = j->used - use.share - use.others; /* cores that workers use */
 
 	if (j->quota > 0)
 		return hr__raise_quota(j);
+	if (restarts_workers(j))
+		return "start the workers once (persistent_workers=True): while they start, they "
+		       "use the cores";
 	if (hr__leaves_cores(j))
 		return hr__cause_action(HR_FOUND_DISTURBED);
 	if (use.others >= HR_PARALLEL_CORES && use.others > made)
@@ -154,15 +172,21 @@ static void find_no_core(struct hr_training_job *j, struct hr_main_use use)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
 	double between = p[HR_PART_COMPUTE] + p[HR_PART_BACKWARD] + p[HR_PART_OPTIMIZER];
-	struct hr_finding *f = hr__finding_add(j, HR_FOUND_NO_CORE, use.core * between);
+	struct hr_finding *f = use.core < NO_CORE_LEAST
+				   ? NULL
+				   : hr__finding_add(j, HR_FOUND_NO_CORE, use.core * between);
 
 	if (f == NULL)
 		return;
 	f->evidence = hr__finding_text(
 	    j,
 	    "between waits for batches, the training thread computes for %.0f %% of the time, and "
-	    "waits for a core for %.0f %%; the job keeps at most %.1f of %g core%s busy",
-	    100 * use.share, 100 * use.core, j->used, j->cores, j->cores == 1 ? "" : "s");
+	    "waits for a core for %.0f %%",
+	    100 * use.share, 100 * use.core);
+	if (!restarts_workers(j))
+		f->evidence =
+		    hr__finding_text(j, "%s; the job keeps at most %.1f of %g core%s busy",
+				     f->evidence, j->used, j->cores, j->cores == 1 ? "" : "s");
 	f->action = advise_core(j, use);
 	f->gain_high = f->lost;
 }
@@ -240,15 +264,21 @@ static void advise_sparse(struct hr_training_job *j, struct hr_finding *f,
  */
 static void find_optimizer(struct hr_training_job *j)
 {
-	double took = j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER], batches = fmax(1, j->batches);
+	double took = j->part[HR_PHASE_TRAIN][HR_PART_OPTIMIZER], steps = 0;
 	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost = 0;
 	struct hr_updates u = {0};
 	struct hr_finding *f;
 	bool idle;
 
-	for (size_t i = j->first; i < j->end; i++)
-		if (hr__job_has(j, i) && j->d->lives.list[i].updates.elements > u.elements)
-			u = j->d->lives.list[i].updates;
+	for (size_t i = j->first; i < j->end; i++) {
+		const struct hr_train_life *life = &j->d->lives.list[i];
+
+		if (!hr__job_has(j, i))
+			continue;
+		steps += (double)life->optimized / (double)j->lives;
+		if (life->updates.elements > u.elements)
+			u = life->updates;
+	}
 	idle = u.rows > 0 && u.idle >= IDLE_SHARE * u.elements;
 	if (idle)
 		lost = took * u.idle / u.elements;
@@ -258,9 +288,9 @@ static void find_optimizer(struct hr_training_job *j)
 	if (f == NULL)
 		return;
 	f->line = j->optimizer_lines.first;
-	f->evidence =
-	    hr__finding_text(j, "for each batch, step() takes %s, and backward() %s",
-			     hr__seconds(took / batches).s, hr__seconds(backward / batches).s);
+	f->evidence = hr__finding_text(j, "each step() takes %s; backward() takes %s for it",
+				       hr__seconds(took / fmax(1, steps)).s,
+				       hr__seconds(backward / fmax(1, steps)).s);
 	if (idle) {
 		advise_sparse(j, f, &u);
 	} else {

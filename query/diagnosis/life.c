@@ -217,8 +217,8 @@ static void add_use(struct hr_train_life *life, const struct hr_mark *marks, siz
 	}
 }
 
-/* Counts backward() and steps of optimizers in the training thread. */
-static void add_model(struct hr_train_life *life, const struct hr_mark *marks, size_t n)
+/* Adds the calls of backward() and steps of optimizers in the training thread. -ENOMEM. */
+static int add_model(struct hr_train_life *life, const struct hr_mark *marks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct hr_mark *m = &marks[i];
@@ -228,10 +228,14 @@ static void add_model(struct hr_train_life *life, const struct hr_mark *marks, s
 		life->optimized += m->kind == HR_REGION_OPTIMIZER;
 		if (m->kind != HR_MARK_BACKWARD || m->used.cpu_ns == HR_UNKNOWN)
 			continue;
-		life->n_backward++;
+		if (!hr_array_reserve(life->backward, life->n_backward, life->backward_room))
+			return -ENOMEM;
+		life->backward[life->n_backward++] =
+		    (struct hr_backward){.from = m->from, .cpu_ns = m->used.cpu_ns};
 		life->backward_ns += (uint64_t)(m->to - m->from);
 		life->backward_cpu_ns += m->used.cpu_ns;
 	}
+	return 0;
 }
 
 static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_t n)
@@ -265,8 +269,9 @@ static int add_life(struct hr_life_reader *r, const struct hr_mark *marks, size_
 					  .updates = own->updates,
 					  .padding = own->padding};
 	add_use(r->life, marks, n);
-	add_model(r->life, marks, n);
-	error = hr__loops_find(r, marks, n);
+	error = add_model(r->life, marks, n);
+	if (error == 0)
+		error = hr__loops_find(r, marks, n);
 	if (error == 0)
 		error = hr__made_find(r);
 	if (error == 0)
@@ -320,6 +325,7 @@ void hr__lives_done(struct hr_train_lives *l)
 		free(l->list[i].loops);
 		free(l->list[i].added);
 		free(l->list[i].own_lines);
+		free(l->list[i].backward);
 		free(l->list[i].blocks);
 	}
 	free(l->list);

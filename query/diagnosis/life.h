@@ -204,6 +204,12 @@ struct hr_added {
 	uint8_t kind;  /* enum hr_block_kind; HR_BLOCK_GAP: page faults */
 };
 
+/* A call of backward(). */
+struct hr_backward {
+	int64_t from;
+	uint64_t cpu_ns;
+};
+
 struct hr_train_life {
 	uint32_t stream, tid;
 	uint64_t proc;
@@ -221,8 +227,11 @@ struct hr_train_life {
 	struct hr_added *added; /* sorted by time */
 	size_t n_added, added_room;
 	uint64_t n_steps, steps_ns; /* number of steps, and the sum of their durations */
-	/* Numbers of steps of optimizers, and of calls of backward() whose CPU time is known. */
-	uint64_t optimized, n_backward, backward_ns, backward_cpu_ns;
+	uint64_t optimized;	    /* number of steps of optimizers */
+	/* The calls of backward() whose CPU time is known, sorted by time; sums over them. */
+	struct hr_backward *backward;
+	size_t n_backward, backward_room;
+	uint64_t backward_ns, backward_cpu_ns;
 	struct hr_hang hang; /* of what the training thread has not ended */
 	struct hr_exception raised;
 	struct hr_updates updates;

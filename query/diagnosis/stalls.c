@@ -2,6 +2,7 @@
 #include "query/diagnosis/stalls.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,12 +108,12 @@ static int find_cycles(const struct hr_train_life *life, struct hr_cycles *c)
 	return 0;
 }
 
-/* Returns the cycle in which a block begins, or NULL. The search begins at cycle *c. */
-static struct hr_cycle *cycle_at(const struct hr_cycles *all, size_t *c, const struct hr_block *b)
+/* Returns the cycle at a time, or NULL. The search begins at cycle *c. */
+static struct hr_cycle *cycle_at(const struct hr_cycles *all, size_t *c, int64_t time)
 {
-	while (*c < all->n && b->from >= all->list[*c].to)
+	while (*c < all->n && time >= all->list[*c].to)
 		++*c;
-	return *c < all->n && b->from >= all->list[*c].from ? &all->list[*c] : NULL;
+	return *c < all->n && time >= all->list[*c].from ? &all->list[*c] : NULL;
 }
 
 static int make_cycles(void *data, size_t number)
@@ -124,10 +125,17 @@ static int make_cycles(void *data, size_t number)
 	int r = find_cycles(life, c);
 
 	for (size_t i = 0; r == 0 && i < life->n; i++) {
-		struct hr_cycle *cycle = cycle_at(c, &at, &life->blocks[i]);
+		struct hr_cycle *cycle = cycle_at(c, &at, life->blocks[i].from);
 
 		if (cycle != NULL)
 			add_block(d, &life->blocks[i], cycle);
+	}
+	at = 0;
+	for (size_t i = 0; r == 0 && i < life->n_backward; i++) {
+		struct hr_cycle *cycle = cycle_at(c, &at, life->backward[i].from);
+
+		if (cycle != NULL)
+			cycle->sync = fmax(0, cycle->sync - (double)life->backward[i].cpu_ns);
 	}
 	return r;
 }
@@ -279,7 +287,7 @@ static int sum_cycles(void *data, size_t i)
 		cycles->slowed += cycles->list[k].slowed;
 	}
 	for (size_t k = 0; k < life->n; k++)
-		add_caused(d, &life->blocks[k], cycle_at(cycles, &at, &life->blocks[k]),
+		add_caused(d, &life->blocks[k], cycle_at(cycles, &at, life->blocks[k].from),
 			   &d->caused[i]);
 	return 0;
 }

@@ -12,7 +12,7 @@
  *      rank 1   | wait .................. | compute |
  *
  * If backward() and collectives are recorded, the ranks wait in these, and a rank's own time is its
- * time outside them. The rank with the longest own time comes last, and each other rank waits for
+ * time outside them, and the CPU time of backward(), if it is known. The rank with the longest own time comes last, and each other rank waits for
  * the difference to its own time. Ranks whose cycles do not end together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
@@ -27,7 +27,7 @@ struct hr_cycle {
 	int64_t from, to;
 	double ns;
 	double delay;  /* the part of `ns` in which the rank does not compute its step */
-	double sync;   /* the part of `ns` in backward() and collectives */
+	double sync;   /* the part of `ns` in backward() and collectives; without CPU time of it */
 	double stall;  /* the part of `ns` in which the rank waits for another rank */
 	double caused; /* stalls of other ranks that this rank's longer delay causes */
 	double slowed; /* stalls of other ranks that this rank's longer computing causes */

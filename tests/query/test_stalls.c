@@ -15,6 +15,8 @@
 
 static struct build *stream;
 static bool together, backward, saves_in_step, in_turns;
+static uint64_t
+    cpu_units; /* CPU time of backward() of rank 1, and one unit of rank 0; 0: unknown */
 
 static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur, uint64_t step)
 {
@@ -25,24 +27,28 @@ static uint64_t region(uint32_t rank, uint32_t kind, uint64_t from, uint64_t dur
 			      .dur_ns = dur * UNIT,
 			      .step = step,
 			      .epoch = HR_REGION_UNKNOWN};
+	char cpu[40] = "";
 
+	if (cpu_units > 0)
+		snprintf(cpu, sizeof(cpu), "{\"cpu_ns\":%llu}",
+			 (unsigned long long)((rank == 0 ? 1 : cpu_units) * UNIT));
 	build_region(stream, g,
 		     kind == HR_REGION_RANGE
-			 ? (struct build_texts){.domain = "torch", .name = "backward"}
+			 ? (struct build_texts){.domain = "torch", .name = "backward", .args = cpu}
 			 : (struct build_texts){0});
 	return from + dur;
 }
 
 /*
  * Rank 1 computes for 20 units before backward(), rank 0 for 5; in_turns: in each second step. It
- * takes 5 units, and rank 0 waits in it.
+ * takes 5 units, and rank 0 waits in it. With cpu_units, rank 1 computes so much in backward().
  */
 static void compute(uint32_t rank)
 {
 	uint64_t at = 100;
 
 	for (unsigned i = 0; i < STEPS; i++) {
-		uint64_t before = (rank == 0) != (in_turns && i % 2 == 0) ? 5 : 20;
+		uint64_t before = (rank == 0) != (in_turns && i % 2 == 0) || cpu_units > 0 ? 5 : 20;
 
 		region(rank, HR_REGION_RANGE, at + before, 25 - before, HR_REGION_UNKNOWN);
 		at = region(rank, HR_REGION_STEP, at, 25, i);
@@ -119,6 +125,19 @@ static int setup_backward(void **state)
 {
 	backward = true;
 	return fixture__one_job(state, 2, fill);
+}
+
+static int setup_cpu(void **state)
+{
+	backward = true;
+	cpu_units = 16;
+	return fixture__one_job(state, 2, fill);
+}
+
+static int teardown_cpu(void **state)
+{
+	cpu_units = 0;
+	return fixture_teardown(state);
 }
 
 static int setup_turns(void **state)
@@ -211,6 +230,16 @@ static void a_rank_computes_longer(void **state)
 		;
 }
 
+static void a_rank_computes_longer_in_backward(void **state)
+{
+	fixture_expect(&fix, parts_of_steps,
+		       "0,backward,50\n0,compute,50\n0,stall,150\n"
+		       "1,backward,200\n1,compute,50\n");
+	fixture_expect(
+	    &fix, "SELECT cause, rank, lost_ns // 10000000 AS units FROM findings WHERE number = 1",
+	    "slow_rank,1,75\n");
+}
+
 static void ranks_compute_longer_in_turns(void **state)
 {
 	struct answer r = answer_ask("diagnose", NULL, NULL, NULL);
@@ -235,6 +264,8 @@ int main(void)
 					    fixture_teardown),
 	    cmocka_unit_test_setup_teardown(a_rank_computes_longer, setup_backward,
 					    fixture_teardown),
+	    cmocka_unit_test_setup_teardown(a_rank_computes_longer_in_backward, setup_cpu,
+					    teardown_cpu),
 	    cmocka_unit_test_setup_teardown(ranks_compute_longer_in_turns, setup_turns,
 					    fixture_teardown),
 	    cmocka_unit_test_setup_teardown(a_checkpoint_stalls_the_next_step, setup_save,
