@@ -43,6 +43,12 @@
  */
 #define IDLE_LOW      0.6
 #define IDLE_BACKWARD 0.5
+/*
+ * The shares of a step of Adam or AdamW that fused=True saves on two cores, with torch 2.15: 10
+ * tensors of 1,000,000 numbers 0.87 and 0.67, 300 of 4,096 numbers 0.87, one of 9,600,000 0.87.
+ */
+#define FUSED_LOW  0.65
+#define FUSED_HIGH 0.9
 
 /* From this share on, batches are mostly padding, even if no sequence of theirs is shorter. Chosen. */
 #define MOSTLY_PADDED 0.4
@@ -257,10 +263,12 @@ static void advise_sparse(struct hr_training_job *j, struct hr_finding *f,
 		    "parameters";
 	f->gain_low = IDLE_LOW * f->lost;
 	f->gain_high = f->lost + IDLE_BACKWARD * j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD];
+	f->gain_note = "backward() also becomes shorter";
 }
 
 /*
- * Finds an optimizer whose steps take longer than backward(), or update rows that have no gradient.
+ * Finds an optimizer whose steps take longer than backward(), update rows that have no gradient, or
+ * would be much faster in one kernel.
  */
 static void find_optimizer(struct hr_training_job *j)
 {
@@ -268,7 +276,7 @@ static void find_optimizer(struct hr_training_job *j)
 	double backward = j->part[HR_PHASE_TRAIN][HR_PART_BACKWARD], lost = 0;
 	struct hr_updates u = {0};
 	struct hr_finding *f;
-	bool idle;
+	bool idle, fusible;
 
 	for (size_t i = j->first; i < j->end; i++) {
 		const struct hr_train_life *life = &j->d->lives.list[i];
@@ -280,8 +288,13 @@ static void find_optimizer(struct hr_training_job *j)
 			u = life->updates;
 	}
 	idle = u.rows > 0 && u.idle >= IDLE_SHARE * u.elements;
+	fusible = !idle && !u.fused && u.type != NULL &&
+		  (strcmp(u.type, "Adam") == 0 || strcmp(u.type, "AdamW") == 0) &&
+		  FUSED_LOW * took >= OWN_CODE_SHARE * j->wall;
 	if (idle)
 		lost = took * u.idle / u.elements;
+	else if (fusible)
+		lost = FUSED_LOW * took;
 	else if (backward > 0)
 		lost = took - backward;
 	f = is_accelerated(j) ? NULL : hr__finding_add(j, HR_FOUND_OPTIMIZER, lost);
@@ -293,12 +306,14 @@ static void find_optimizer(struct hr_training_job *j)
 				       hr__seconds(backward / fmax(1, steps)).s);
 	if (idle) {
 		advise_sparse(j, f, &u);
-	} else {
+	} else if (fusible) {
 		f->action = hr__finding_text(
-		    j, "%smake fewer steps: larger batches, or several batches for each step",
-		    u.elements > 0 && !u.fused ? "pass fused=True to the optimizer, if it has this "
-						 "argument; or "
-					       : "");
+		    j, "pass fused=True to %s (on the CPU, with PyTorch 2.4 or newer)", u.type);
+		f->gain_low = FUSED_LOW * took;
+		f->gain_high = FUSED_HIGH * took;
+		f->gain_note = "the share depends on the sizes of the parameters";
+	} else {
+		f->action = "make fewer steps: larger batches, or several batches for each step";
 		f->gain_high = f->lost;
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,

@@ -90,14 +90,26 @@ static const char *inner_text(struct hr_life_reader *r, const struct hr_json_par
 	return hr__line_text(r, &frames);
 }
 
+/* Returns the framework that compiles a function for a stack; NULL: none, or an unknown one. */
+static const char *compiler_of(const struct hr_json_part *stack)
+{
+	static const char *const known[] = {"jax", "torch", "tensorflow"};
+	struct hr_json_part part;
+
+	if (!hr_json_part_find(stack->p, stack->n, HR_ARGS_COMPILER, &part))
+		return NULL;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (hr_json_part_is(&part, known[i]))
+			return known[i];
+	return NULL;
+}
+
 /* Adds the samples of a stack; `point` is that of the mark. */
 static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack,
 		      struct hr_line_point point)
 {
 	struct hr_json_part line, list, ago, part;
 	bool model = hr_json_part_find(stack->p, stack->n, HR_ARGS_MODEL, &part);
-	bool compiles = hr_json_part_find(stack->p, stack->n, HR_ARGS_COMPILER, &part) &&
-			part.type == HR_JSON_STRING;
 	const char *p;
 	int64_t ns;
 
@@ -106,12 +118,8 @@ static int add_points(struct hr_life_reader *r, const struct hr_json_part *stack
 	    !hr_json_part_find(stack->p, stack->n, HR_ARGS_AGO_NS, &list) ||
 	    list.type != HR_JSON_ARRAY)
 		return 0;
-	if (compiles) {
-		point.compiler = hr__line_text(r, &part);
-		if (point.compiler == NULL)
-			return -ENOMEM;
-	}
-	if (!model || compiles) {
+	point.compiler = compiler_of(stack);
+	if (!model || point.compiler != NULL) {
 		point.line = hr__line_text(r, &line);
 		point.inner = point.line != NULL ? inner_text(r, stack, point.line) : NULL;
 		if (point.inner == NULL)
