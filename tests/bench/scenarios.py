@@ -174,7 +174,9 @@ class Lab:
         truth, starts = collections.Counter(), []
         for log in logs:
             parts = training_truth.parts(os.path.join(top, log), job.options["batch"], job.options["workers"])
-            starts.append(parts.get("imports", 0) + parts.pop("init", 0))
+            init = parts.pop("init", 0)
+            starts.append(parts.get("imports", 0) + init)
+            parts["compute"] = parts.get("compute", 0) + init  # it is a collective
             for name, s in parts.items():
                 truth[name] += s / job.ranks
         found = {row["part"]: row["s"] / job.ranks for row in self.query(store, "SELECT part, sum(ns) / 1e9 AS s FROM parts GROUP BY part")}
