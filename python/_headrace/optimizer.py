@@ -147,10 +147,10 @@ def _mark_step(cls):
                 else:
                     closure._headrace_end()
                 if began is not None:
-                    stacks.start()  # a program with loaders has started it
                     steps.stepped(args[0], began)
                 if len(_described) < DESCRIBED_MAX and args and id(args[0]) not in _described:
                     _described.add(id(args[0]))
+                    stacks.start()  # a program with loaders has started it
                     _describe(args[0])
         finally:
             stepping.discard(thread)

@@ -35,7 +35,7 @@
 #define EXCHANGE_LOW  0.5
 #define EXCHANGE_HIGH 1.5
 
-/* If a smaller share of what an optimizer updates is in rows without a gradient, it needs it all. */
+/* If a smaller share of what an optimizer updates is in rows without a gradient, all is well. */
 #define IDLE_SHARE 0.5
 /*
  * Without these rows, the step saves at least this share of their part. Chosen. backward() fills
@@ -50,7 +50,7 @@
 #define FUSED_LOW  0.65
 #define FUSED_HIGH 0.9
 
-/* From this share on, batches are mostly padding, even if no sequence of theirs is shorter. Chosen. */
+/* From this share on, batches are mostly padding, whatever their longest sequence is. Chosen. */
 #define MOSTLY_PADDED 0.4
 
 static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
@@ -64,6 +64,13 @@ static void advise_own_line(struct hr_training_job *j, struct hr_finding *f)
 	}
 	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
 		  "more workers or faster storage: the batches are ready");
+}
+
+/* Advises against the remedies for waits: the training does not wait for batches. */
+static void avoid_usual(struct hr_training_job *j, struct hr_finding *f)
+{
+	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
+		  "faster storage or more workers: the batches are ready");
 }
 
 /* Whether an accelerator works for the job, so that a line of Python can wait for it. */
@@ -242,8 +249,7 @@ static void find_gradients(struct hr_training_job *j, struct hr_main_use use)
 			    "DistributedDataParallel (bf16_compress_hook)";
 		f->gain_high = lost;
 	}
-	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
-		  "faster storage or more workers: the batches are ready");
+	avoid_usual(j, f);
 }
 
 /* ---- optimizers ---- */
@@ -316,33 +322,35 @@ static void find_optimizer(struct hr_training_job *j)
 		f->action = "make fewer steps: larger batches, or several batches for each step";
 		f->gain_high = f->lost;
 	}
-	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
-		  "faster storage or more workers: the batches are ready");
+	avoid_usual(j, f);
 }
 
 /* ---- padding ---- */
 
-/* Finds batches that are padded further than to their longest sequence, or that are mostly padding. */
+/* Finds batches that are padded beyond their longest sequence, or that are mostly padding. */
 static void find_padding(struct hr_training_job *j)
 {
 	const double *p = j->part[HR_PHASE_TRAIN];
 	double model = p[HR_PART_COMPUTE] + p[HR_PART_BACKWARD], beyond, all;
 	struct hr_padding sum = {0};
 	struct hr_finding *f;
+	bool too_far;
 
 	for (size_t i = j->first; i < j->end; i++) {
 		const struct hr_padding *one = &j->d->lives.list[i].padding;
 
-		sum.tokens += hr__job_has(j, i) ? one->tokens : 0;
-		sum.padded += hr__job_has(j, i) ? one->padded : 0;
-		sum.beyond += hr__job_has(j, i) ? one->beyond : 0;
+		if (!hr__job_has(j, i))
+			continue;
+		sum.tokens += one->tokens;
+		sum.padded += one->padded;
+		sum.beyond += one->beyond;
 	}
 	beyond = sum.tokens > 0 ? sum.beyond / sum.tokens : 0;
 	all = sum.tokens > 0 ? sum.padded / sum.tokens : 0;
-	if (beyond * model < hr__worth(j) && all < MOSTLY_PADDED)
+	too_far = beyond * model >= hr__worth(j);
+	if (!too_far && all < MOSTLY_PADDED)
 		return;
-	f = hr__finding_add(j, HR_FOUND_PADDING,
-			    model * (beyond * model < hr__worth(j) ? all : beyond));
+	f = hr__finding_add(j, HR_FOUND_PADDING, model * (too_far ? beyond : all));
 	if (f == NULL)
 		return;
 	f->evidence = hr__finding_text(
@@ -350,20 +358,19 @@ static void find_padding(struct hr_training_job *j)
 	    "%.0f %% of the elements of the first batches are padding (attention_mask); %.0f %% "
 	    "are beyond the longest sequence of the batch",
 	    100 * all, 100 * beyond);
-	if (beyond * model < hr__worth(j)) {
+	if (too_far) {
+		f->action =
+		    "pad each batch only to its longest sequence: in collate_fn (for example "
+		    "transformers.DataCollatorWithPadding), not with padding=\"max_length\" when "
+		    "the texts are tokenized";
+	} else {
 		f->action =
 		    "put sequences of similar length into a batch (group_by_length=True of "
 		    "transformers.TrainingArguments, or a sampler), or pack several into one";
 		f->gain_low = 0;
 		f->gain_high = f->lost;
-	} else {
-		f->action =
-		    "pad each batch only to its longest sequence: in collate_fn (for example "
-		    "transformers.DataCollatorWithPadding), not with padding=\"max_length\" when "
-		    "the texts are tokenized";
 	}
-	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
-		  "faster storage or more workers: the batches are ready");
+	avoid_usual(j, f);
 }
 
 /* ---- compilers ---- */
@@ -409,8 +416,7 @@ static bool find_compiles(struct hr_training_job *j)
 	    "compiles a function again for each new shape of its arguments",
 	    HR_COMPILED_BATCHES, compiler, hr__seconds(lost).s, j->compiler_lines.text);
 	f->action = advise_shapes(compiler);
-	hr__avoid(j, f, 1 << HR_USUAL_STORAGE | 1 << HR_USUAL_WORKERS,
-		  "faster storage or more workers: the batches are ready");
+	avoid_usual(j, f);
 	return true;
 }
 

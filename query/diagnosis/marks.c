@@ -136,14 +136,19 @@ static bool is_of_loader(const ProtobufCBinaryData *args)
 
 static uint32_t kind_of(const Headrace__Regions *m, const struct hr_region *g)
 {
-	if (g->kind == HR_REGION_MARK && hr_regions_text_is(m, g->domain, "headrace"))
-		return hr_regions_text_is(m, g->name, "accelerator") ? HR_MARK_BUSY
-		       : hr_regions_text_is(m, g->name, "samples")   ? HR_MARK_SAMPLES
-		       : hr_regions_text_is(m, g->name, "hang")	     ? HR_MARK_HANG
-		       : hr_regions_text_is(m, g->name, "exception") ? HR_MARK_EXCEPTION
-		       : hr_regions_text_is(m, g->name, "optimizer") ? HR_MARK_UPDATES
-		       : hr_regions_text_is(m, g->name, "padding")   ? HR_MARK_PADDING
-								     : HR_REGION_MARK;
+	static const struct {
+		const char *name;
+		uint32_t kind;
+	} marks[] = {
+	    {"accelerator", HR_MARK_BUSY},  {"samples", HR_MARK_SAMPLES},
+	    {"hang", HR_MARK_HANG},	    {"exception", HR_MARK_EXCEPTION},
+	    {"optimizer", HR_MARK_UPDATES}, {"padding", HR_MARK_PADDING},
+	};
+
+	for (size_t i = 0; g->kind == HR_REGION_MARK && i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (hr_regions_text_is(m, g->name, marks[i].name) &&
+		    hr_regions_text_is(m, g->domain, "headrace"))
+			return marks[i].kind;
 	if (g->kind != HR_REGION_RANGE)
 		return g->kind;
 	if (hr_regions_text_is(m, g->name, "DataLoader.__iter__"))

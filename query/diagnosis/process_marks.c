@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What headrace has marked about a process (proto/args.def): `exception`, `optimizer` and `padding`;
- * hangs.c reads `hang`.
+ * What headrace has marked about a process (proto/args.def): `exception`, `optimizer` and
+ * `padding`; hangs.c reads `hang`.
  */
 #include "query/diagnosis/life_internal.h"
 

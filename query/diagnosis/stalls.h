@@ -12,8 +12,9 @@
  *      rank 1   | wait .................. | compute |
  *
  * If backward() and collectives are recorded, the ranks wait in these, and a rank's own time is its
- * time outside them, and the CPU time of backward(), if it is known. The rank with the longest own time comes last, and each other rank waits for
- * the difference to its own time. Ranks whose cycles do not end together have no stalls.
+ * time outside them, and the CPU time of backward(), if it is known. The rank with the longest own
+ * time comes last, and each other rank waits for the difference to its own time. Ranks whose cycles
+ * do not end together have no stalls.
  */
 #ifndef HEADRACE_QUERY_DIAGNOSIS_STALLS_H
 #define HEADRACE_QUERY_DIAGNOSIS_STALLS_H

@@ -367,7 +367,7 @@ schedule.step()
 
     def test_what_optimizers_update(self):
         """An embedding of which a batch uses 3 of 5,000 rows, in one optimizer; a dense and a sparse parameter in others."""
-        told, _ = self.program("""
+        recorded, _ = self.program("""
 words = torch.nn.Embedding(5000, 8)
 adam = torch.optim.Adam([{"params": words.parameters()}, {"params": model.parameters()}])
 few = torch.nn.Embedding(5000, 8, sparse=True)
@@ -377,7 +377,7 @@ for _ in range(3):
     for each in adam, lazy, optimizer:
         each.step()
 """)
-        marks = [call["args"] for call in told.calls if call["call"] == "mark" and call["name"] == "optimizer"]
+        marks = [call["args"] for call in recorded.calls if call["call"] == "mark" and call["name"] == "optimizer"]
         self.assertEqual([m["type"] for m in marks], ["Adam", "SparseAdam", "SGD"])
         self.assertEqual([m["elements"] for m in marks], [40003, 40000, 3])
         # Each fifth row is looked at: 0, but neither 7 nor 4999.
@@ -386,7 +386,7 @@ for _ in range(3):
 
     def test_padding(self):
         """Of batches as Hugging Face's tokenizers make them, in the loop that trains: 3 rows, padded to 10, with 2, 3 and 6 tokens."""
-        told, _ = self.program("""
+        recorded, _ = self.program("""
 class Texts(Dataset):
     def __len__(self):
         return 90
@@ -397,7 +397,7 @@ for _ in DataLoader(Texts(), 3):
 for batch in DataLoader(Texts(), 3):
     train(batch["input_ids"][:, :2])
 """)
-        marks = [call["args"] for call in told.calls if call["call"] == "mark" and call["name"] == "padding"]
+        marks = [call["args"] for call in recorded.calls if call["call"] == "mark" and call["name"] == "padding"]
         self.assertEqual(marks, [{"tokens": 30, "padded": 19, "beyond": 12}] * 19)  # the first of 20 batches came before the first step
 
     def test_no_descriptor_stays_open(self):

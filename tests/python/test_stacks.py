@@ -310,8 +310,8 @@ else:
         self.write("lib/jax/_src/compiler.py", "def compile(call):\n    call()\n")
         lines = self.program("""
 def reported(mark, compiler=""):
-    with open(os.environ["FAKE_REGIONS"]) as told:
-        return any('"samples"' in call and "train.py:%d " % LINES[mark] in call and compiler in call for call in told)
+    with open(os.environ["FAKE_REGIONS"]) as calls:
+        return any('"samples"' in call and "train.py:%d " % LINES[mark] in call and compiler in call for call in calls)
 def logs():
     while os.environ["HEADRACE_STACKS"] and not reported("LOG"):
         fetch(spin, 0.01)

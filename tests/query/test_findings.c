@@ -478,6 +478,14 @@ static void the_line_that_made_the_loader(void **state)
 	expect(quick_sample, 40, 5, "worker_start,,,\n");
 }
 
+/* A batch takes 18 ms, of which backward() takes `ms`, and so much CPU time. */
+static void plan_backward(uint64_t ms, uint64_t cpu_ms)
+{
+	plan.step_ns = 18 * MS;
+	plan.backward_ns = ms * MS;
+	plan.backward_cpu_ns = cpu_ms * MS;
+}
+
 static void what_keeps_the_training_thread_from_computing(void **state)
 {
 	plan.step_ns = 18 * MS;
@@ -503,31 +511,23 @@ static void what_keeps_the_training_thread_from_computing(void **state)
 	plan.quota_milli = 2000;
 	says = "do:      raise the CPU quota (cpu.max of the cgroup, now 2 cores for each rank)";
 	expect(quick_sample, 40, 2, "no_core,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 12 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(12, 4);
 	plan.accumulates = 4;
 	plan.nodes = 2;
 	says = "for 67 % of it, its thread neither computes nor waits for a late rank; 4 calls of "
 	       "backward() for each step";
 	expect(quick_sample, 40, 2, "gradients,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 12 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(12, 4);
 	plan.nodes = 2;
 	says = "do:      exchange fewer bytes: a larger batch for each rank";
 	expect(quick_sample, 40, 2, "gradients,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 12 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(12, 4);
 	expect(quick_sample, 40, 2, "nothing,,,\n"); /* a single rank */
 }
 
 static void steps_of_the_optimizer(void **state)
 {
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 4 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(4, 4);
 	plan.optimizer_ns = 10 * MS;
 	plan.updates = "{\"type\":\"Adam\",\"elements\":20000,\"idle\":18000,\"rows\":300,"
 		       "\"columns\":48}";
@@ -535,23 +535,17 @@ static void steps_of_the_optimizer(void **state)
 	    "90 % of the 20,000 numbers that Adam updates are in rows whose gradient is 0, as in "
 	    "the embedding of 300 x 48";
 	expect(quick_sample, 40, 2, "optimizer,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 4 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(4, 4);
 	plan.optimizer_ns = 10 * MS;
 	plan.updates = "{\"type\":\"Adam\",\"elements\":20000,\"idle\":0}";
 	says = "do:      pass fused=True to Adam (on the CPU, with PyTorch 2.4 or newer)";
 	expect(quick_sample, 40, 2, "optimizer,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 4 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(4, 4);
 	plan.optimizer_ns = 10 * MS;
 	plan.updates = "{\"type\":\"SGD\",\"elements\":20000,\"idle\":0}";
 	says = "do:      make fewer steps: larger batches, or several batches for each step";
 	expect(quick_sample, 40, 2, "optimizer,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 4 * MS;
-	plan.backward_cpu_ns = 4 * MS;
+	plan_backward(4, 4);
 	plan.optimizer_ns = 3 * MS;
 	plan.updates = "{\"elements\":-1,\"idle\":\"x\",\"fused\":true}";
 	expect(quick_sample, 40, 2, "nothing,,,\n"); /* backward() takes longer */
@@ -559,17 +553,13 @@ static void steps_of_the_optimizer(void **state)
 
 static void padding(void **state)
 {
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 12 * MS;
-	plan.backward_cpu_ns = 12 * MS;
+	plan_backward(12, 12);
 	plan.padding = "{\"tokens\":2560,\"padded\":1920,\"beyond\":1280}";
 	says =
 	    "shown:   75 % of the elements of the first batches are padding (attention_mask); 50 % "
 	    "are beyond the longest sequence";
 	expect(quick_sample, 40, 2, "padding,,,\n");
-	plan.step_ns = 18 * MS;
-	plan.backward_ns = 12 * MS;
-	plan.backward_cpu_ns = 12 * MS;
+	plan_backward(12, 12);
 	plan.padding = "{\"tokens\":2560,\"padded\":1920,\"beyond\":0}";
 	says = "do:      put sequences of similar length into a batch";
 	expect(quick_sample, 40, 2, "padding,,,\n");
